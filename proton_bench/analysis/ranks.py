@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.formats.timeline.launched_work import is_waiting_kernel
+from proton_bench.model.arrays import Floats
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.members import Member, RankGaps, rank_gaps
 from proton_bench.model.metrics.spans import WALL
@@ -240,13 +240,13 @@ def _scope_times(profile: Profile, metric: str) -> dict[_Path, tuple[float, floa
     return found
 
 
-def _waiting(profile: Profile) -> npt.NDArray[np.float64]:
+def _waiting(profile: Profile) -> Floats:
     """Return for each row the time of waiting kernels in it and below."""
     is_waiting = np.array([is_waiting_kernel(text) for text in profile.strings], dtype=np.bool_)
     own = is_waiting[profile.frames] & (profile.kinds == FrameKind.KERNEL)
     values = np.where(own, profile.columns[_TIME].values, 0)
     running = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    found: npt.NDArray[np.float64] = running[profile.subtree_end] - running[:-1]
+    found: Floats = running[profile.subtree_end] - running[:-1]
     return found
 
 

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
+from proton_bench.model.arrays import Indexes
 
 _ANY_NAMES = "**"
 
@@ -26,10 +25,10 @@ class NamedTree(Protocol):
         """Distinct names."""
 
     @property
-    def parents(self) -> npt.NDArray[np.int32]:
+    def parents(self) -> Indexes:
         """Row of each row's parent, -1 for the root."""
 
-    def frames(self) -> npt.NDArray[np.int32]:
+    def frames(self) -> Indexes:
         """Return the index of each row's name in ``strings``."""
 
 

@@ -8,12 +8,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.limits import take_table
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Indexes, Integers
 from proton_bench.model.builder import with_strings
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import ROOT_NAME, FrameKind, StringTable, escape_surrogates
@@ -184,7 +184,7 @@ class PathTree:
             dropped={escape_surrogates(key): n for key, n in reading.dropped.items() if n},
         )
 
-    def _columns(self, places: npt.NDArray[np.int32], table: StringTable) -> Iterator[MetricColumn]:
+    def _columns(self, places: Indexes, table: StringTable) -> Iterator[MetricColumn]:
         aggregations = {escape_surrogates(key): each for key, each in self._aggregations.items()}
         values: dict[str, dict[int, Any]] = {}
         for metric, cells in self._values.items():
@@ -202,9 +202,7 @@ class PathTree:
             )
 
 
-def _renumbered(
-    numbers: npt.NDArray[np.int64], number_of: Callable[[int], int]
-) -> npt.NDArray[np.int64]:
+def _renumbered(numbers: Integers, number_of: Callable[[int], int]) -> Integers:
     """Return new numbers for these, in the order of first appearance."""
     found, first, places = np.unique(numbers, return_index=True, return_inverse=True)
     others = np.zeros(len(found), dtype=np.int64)

@@ -28,16 +28,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.decision import Background, Limits, decide, weigh
+from proton_bench.model.arrays import Floats
 from proton_bench.model.profile import Profile
 from proton_bench.recording.gpu.nvidia import gpu_facts
-
-Numbers = npt.NDArray[np.float64]
 
 CANARY_SCOPE = "<canary>"
 WARM_UP_SCOPE = "<warm-up>"
@@ -72,7 +70,7 @@ class CanaryShift:
         return self.low > -LARGEST_SHIFT and self.high < LARGEST_SHIFT
 
 
-def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
+def shift_of(base: Floats, new: Floats) -> CanaryShift:
     """Return the shift of canary kernels between the sides.
 
     Args:
@@ -91,7 +89,7 @@ def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
     return CanaryShift(count, *(float(each[0]) for each in (found.effect, found.low, found.high)))
 
 
-def log_clocks(runs: Sequence[Run]) -> Numbers:
+def log_clocks(runs: Sequence[Run]) -> Floats:
     """Return ``ln`` of the SM clock of each run, NaN if it was not measured."""
     return np.array([_log_clock(run) for run in runs], dtype=np.float64)
 

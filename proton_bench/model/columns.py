@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-
-Array = npt.NDArray[Any]
 
 
 def row_columns(profile: Profile) -> dict[str, Array]:
@@ -44,7 +43,7 @@ def metric_columns(profile: Profile) -> Iterator[tuple[str, str, Array]]:
             yield name, " (inc)", masked(profile.inclusive(name), profile.covered(name))
 
 
-def masked(values: Array, known: npt.NDArray[np.bool_]) -> Array:
+def masked(values: Array, known: Mask) -> Array:
     """Return values with a mask over unknown ones, if there are any."""
     return values if bool(known.all()) else np.ma.array(values, mask=~known)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import UsageError
+from proton_bench.model.arrays import Array
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.metrics.distribution_table import DistributionTable
@@ -103,7 +103,7 @@ def nest_below(profile: Profile, name: str, kind: FrameKind = FrameKind.SCOPE) -
     )
 
 
-def _below(rows: npt.NDArray[Any], root: int, own: int | None = None) -> npt.NDArray[Any]:
+def _below(rows: Array, root: int, own: int | None = None) -> Array:
     found = np.concatenate([[root], rows]).astype(rows.dtype)
     if own is not None:
         found[1] = own

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import MetricError, UsageError
+from proton_bench.model.arrays import Array, Indexes, Mask
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import StringTable
 from proton_bench.model.metrics.counter_columns import COUNTED_TIME, UNIT_ENDINGS
@@ -137,32 +137,32 @@ def _counted_apart(profiles: Sequence[Profile]) -> set[str]:
     return counted[0].union(*counted) - counted[0].intersection(*counted)
 
 
-def _places(texts: Iterable[str], index: Any) -> npt.NDArray[np.int32]:
+def _places(texts: Iterable[str], index: Any) -> Indexes:
     # The last element answers position -1.
     return np.array([*(index(text) for text in texts), -1], dtype="<i4")
 
 
-def _interned(entries: Sequence[Any], known: dict[Any, int]) -> npt.NDArray[np.int32]:
+def _interned(entries: Sequence[Any], known: dict[Any, int]) -> Indexes:
     return np.array([*(known.setdefault(entry, len(known)) for entry in entries), -1], dtype="<i4")
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int32]:
+def _joined(parts: Sequence[Array]) -> Indexes:
     return np.concatenate(parts).astype("<i4")
 
 
 def _stacked_column(
     name: str,
     profiles: Sequence[Profile],
-    texts: Sequence[npt.NDArray[np.int32]],
+    texts: Sequence[Indexes],
     *,
     strings: tuple[str, ...],
 ) -> MetricColumn:
     found = [profile.columns.get(name) for profile in profiles]
     present = [column for column in found if column is not None]
     kind = _common_kind(name, present)
-    values: list[npt.NDArray[Any]] = [np.zeros(0, dtype=kind.dtype)]
-    valid: list[npt.NDArray[np.bool_]] = []
-    lengths: list[npt.NDArray[Any]] = [np.zeros(1, dtype=np.int64)]
+    values: list[Array] = [np.zeros(0, dtype=kind.dtype)]
+    valid: list[Mask] = []
+    lengths: list[Array] = [np.zeros(1, dtype=np.int64)]
     for profile, column, places in zip(profiles, found, texts, strict=True):
         rows = len(profile)
         if column is None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
-
-Rows = npt.NDArray[np.int32]
+from proton_bench.model.arrays import Array, Floats, Indexes
 
 _ROUNDS = 6
 
 
-def subtree_ends(parents: Rows) -> Rows:
+def subtree_ends(parents: Indexes) -> Indexes:
     """Return for each row the row after its last descendant.
 
     Raises:
@@ -33,7 +29,7 @@ def subtree_ends(parents: Rows) -> Rows:
     return ends
 
 
-def _sizes(parents: Rows) -> Rows:
+def _sizes(parents: Indexes) -> Indexes:
     sizes = [1] * len(parents)
     above = parents.tolist()
     for row in range(len(above) - 1, 0, -1):
@@ -41,7 +37,7 @@ def _sizes(parents: Rows) -> Rows:
     return np.array(sizes, dtype=np.int32)
 
 
-def positions(parents: Rows) -> Rows:
+def positions(parents: Indexes) -> Indexes:
     """Return the pre-order position of each row; children keep the order of their rows.
 
     Row 0 must be the root and every parent must come before its children.
@@ -53,7 +49,7 @@ def positions(parents: Rows) -> Rows:
     return _positions(parents.tolist(), sizes.tolist())
 
 
-def _positions(above: list[int], sizes: list[int]) -> Rows:
+def _positions(above: list[int], sizes: list[int]) -> Indexes:
     places = [0] * len(above)
     free = [1] * len(above)
     for row in range(1, len(above)):
@@ -64,7 +60,7 @@ def _positions(above: list[int], sizes: list[int]) -> Rows:
     return np.array(places, dtype=np.int32)
 
 
-def depths(parents: Rows) -> Rows:
+def depths(parents: Indexes) -> Indexes:
     """Return for each row the number of rows above it.
 
     Every parent comes before its children; roots, of which there may be several, have parent -1.
@@ -82,7 +78,7 @@ def depths(parents: Rows) -> Rows:
     return _depths(parents.tolist())
 
 
-def _depths(above: list[int]) -> Rows:
+def _depths(above: list[int]) -> Indexes:
     found = [0] * len(above)
     for row, parent in enumerate(above):
         if parent >= 0:
@@ -90,7 +86,7 @@ def _depths(above: list[int]) -> Rows:
     return np.array(found, dtype=np.int32)
 
 
-def sums(parents: Rows, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def sums(parents: Indexes, values: Array) -> Floats:
     """Return each row's value plus those of all its descendants.
 
     Adds child by child, because differences of one running sum would lose small values.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Array, Indexes, Integers, Mask
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     import hatchet
     import pandas as pd
     import thicket
-
-
-Rows = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -58,11 +56,11 @@ class Profile:
     """
 
     strings: tuple[str, ...]
-    parents: Rows
-    frames: Rows
+    parents: Indexes
+    frames: Indexes
     kinds: npt.NDArray[np.uint8]
-    device_rows: Rows
-    variant_rows: Rows
+    device_rows: Indexes
+    variant_rows: Indexes
     devices: tuple[Device, ...] = ()
     variants: tuple[Variant, ...] = ()
     columns: Mapping[str, MetricColumn] = field(default_factory=dict)
@@ -72,7 +70,7 @@ class Profile:
     device_use: tuple[DeviceUse, ...] = ()
     partial: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
-    subtree_end: Rows = field(init=False)
+    subtree_end: Indexes = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "subtree_end", preorder.subtree_ends(self.parents))
@@ -89,7 +87,7 @@ class Profile:
         plain = {name: dict(values[name]) for name in ("columns", "distributions", "dropped")}
         return Profile, tuple((values | plain | {"extra": dict(self.extra)}).values())
 
-    def _arrays(self) -> Iterator[npt.NDArray[Any]]:
+    def _arrays(self) -> Iterator[Array]:
         yield from (self.parents, self.frames, self.kinds, self.device_rows, self.variant_rows)
         yield self.subtree_end
         for column in self.columns.values():
@@ -131,7 +129,7 @@ class Profile:
             yield child
             child = int(self.subtree_end[child])
 
-    def depths(self) -> Rows:
+    def depths(self) -> Indexes:
         """Return for each row the number of rows above it; computed on every call."""
         return preorder.depths(self.parents)
 
@@ -157,7 +155,7 @@ class Profile:
             known = ", ".join(self.columns) or "none"
             raise MetricError(f"the profile has no metric {metric!r}; it has: {known}") from None
 
-    def inclusive(self, metric: str) -> npt.NDArray[Any]:
+    def inclusive(self, metric: str) -> Array:
         """Return the value of each row in views, int64 or float64 in the metric's unit.
 
         Inclusive metrics are summed over the subtree, with NaN and infinity as in any sum of
@@ -193,7 +191,7 @@ class Profile:
         whole[table.rows] = _is_whole(table, self.columns.get(metric), self.columns.get("count"))
         return table if bool(whole[table.rows].all()) else table.of_rows(whole)
 
-    def covered(self, metric: str) -> npt.NDArray[np.bool_]:
+    def covered(self, metric: str) -> Mask:
         """Return for each row whether it or a row below has a value of the metric.
 
         Raises:
@@ -201,14 +199,14 @@ class Profile:
         """
         return self._subtree_total(self.column(metric).valid.astype(np.int64)) > 0
 
-    def has_values(self) -> npt.NDArray[np.bool_]:
+    def has_values(self) -> Mask:
         """Return for each row whether it has a value of any metric of its own."""
         found = np.zeros(len(self), dtype=np.bool_)
         for column in self.columns.values():
             found |= column.valid
         return found
 
-    def _subtree_total(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _subtree_total(self, values: Integers) -> Integers:
         running = np.zeros(len(values) + 1, dtype=np.int64)
         np.cumsum(values, out=running[1:])
         return running[self.subtree_end] - running[:-1]
@@ -299,7 +297,7 @@ class Profile:
             use.self_check(len(self.devices))
 
 
-def _check_range(name: str, array: npt.NDArray[Any], allowed: range) -> None:
+def _check_range(name: str, array: Array, allowed: range) -> None:
     low, high = int(array.min()), int(array.max())
     if low not in allowed or high not in allowed:
         raise ProfileFormatError(
@@ -309,7 +307,7 @@ def _check_range(name: str, array: npt.NDArray[Any], allowed: range) -> None:
 
 def _is_whole(
     table: DistributionTable, column: MetricColumn | None, calls: MetricColumn | None
-) -> npt.NDArray[np.bool_]:
+) -> Mask:
     """Return for each distribution whether it covers all of its row's value."""
     whole = np.ones(len(table), dtype=np.bool_)
     if column is None or not column.kind.is_number:

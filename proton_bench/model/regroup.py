@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Array, Indexes, Integers, Mask
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.metrics.spans import without_nested
 from proton_bench.model.profile import Profile
-
-Rows = npt.NDArray[np.int32]
 
 # With fewer rows per level a loop over the rows is faster than array operations per level.
 _ROWS_PER_LEVEL = 64
@@ -28,11 +26,11 @@ class Stack:
     """Rows of one or several profiles one after the other; each tree's root has parent -1."""
 
     strings: tuple[str, ...]
-    parents: Rows
-    frames: Rows
+    parents: Indexes
+    frames: Indexes
     kinds: npt.NDArray[np.uint8]
-    device_rows: Rows
-    variant_rows: Rows
+    device_rows: Indexes
+    variant_rows: Indexes
     devices: tuple[Device, ...]
     variants: tuple[Variant, ...]
     columns: tuple[MetricColumn, ...]
@@ -70,7 +68,7 @@ def fold_below(profile: Profile, depth: int) -> Profile:
     return fold_into_ancestors(profile, profile.depths() > depth)
 
 
-def fold_into_ancestors(profile: Profile, rows: npt.NDArray[np.bool_]) -> Profile:
+def fold_into_ancestors(profile: Profile, rows: Mask) -> Profile:
     """Sum rows into the nearest row above them that stays.
 
     Args:
@@ -87,7 +85,7 @@ def fold_into_ancestors(profile: Profile, rows: npt.NDArray[np.bool_]) -> Profil
     return regroup(Stack.of(profile), groups.astype("<i4"), profile)
 
 
-def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:
+def order_siblings(profile: Profile, keys: Integers) -> Profile:
     """Sort the rows below each parent by their keys, stably.
 
     Args:
@@ -101,12 +99,12 @@ def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:
     return regroup(Stack.of(profile), groups, profile)
 
 
-def group_equal_rows(stack: Stack) -> Rows:
+def group_equal_rows(stack: Stack) -> Indexes:
     """Number the paths in order of first appearance; all roots are one path."""
     return number_paths(stack.parents, row_labels(stack))
 
 
-def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
+def number_paths(parents: Indexes, labels: Integers) -> Indexes:
     """Number paths of labels in order of first appearance; all roots are one path.
 
     Args:
@@ -126,7 +124,7 @@ def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
     return np.array(groups, dtype="<i4")
 
 
-def _number_by_level(parents: Rows, labels: npt.NDArray[np.int64], depths: Rows) -> Rows:
+def _number_by_level(parents: Indexes, labels: Integers, depths: Indexes) -> Indexes:
     """Number paths level by level, like a loop over the rows; meanwhile a path is its first row."""
     count = int(labels.max()) + 1
     first = np.zeros(len(parents), dtype=np.int64)
@@ -143,7 +141,7 @@ def _number_by_level(parents: Rows, labels: npt.NDArray[np.int64], depths: Rows)
     return numbers[first].astype("<i4")
 
 
-def row_labels(stack: Stack) -> npt.NDArray[np.int64]:
+def row_labels(stack: Stack) -> Integers:
     """Return one number for name, kind, device and variant of each row."""
     labels = stack.frames.astype(np.int64)
     for part, size in (
@@ -167,7 +165,7 @@ def _siblings_differ(stack: Stack) -> bool:
     return bool((paths[1:] != paths[:-1]).all())
 
 
-def regroup(stack: Stack, groups: Rows, origin: Profile) -> Profile:
+def regroup(stack: Stack, groups: Indexes, origin: Profile) -> Profile:
     """Sum rows of equal group; everything except rows and values comes from ``origin``.
 
     Args:
@@ -204,7 +202,7 @@ def regroup(stack: Stack, groups: Rows, origin: Profile) -> Profile:
     )
 
 
-def _merged(entries: Iterable[tuple[int, Distribution]], target: Rows) -> DistributionTable:
+def _merged(entries: Iterable[tuple[int, Distribution]], target: Indexes) -> DistributionTable:
     merged: dict[int, Distribution] = {}
     for row, entry in entries:
         place = int(target[row])
@@ -212,7 +210,7 @@ def _merged(entries: Iterable[tuple[int, Distribution]], target: Rows) -> Distri
     return DistributionTable.from_mapping(merged)
 
 
-def sum_column(column: MetricColumn, target: Rows, total: int) -> MetricColumn:
+def sum_column(column: MetricColumn, target: Indexes, total: int) -> MetricColumn:
     """Return a column of ``total`` rows, each the sum of the rows with that ``target``.
 
     For properties the last one counts; a row without sources has no value.
@@ -235,10 +233,8 @@ def sum_column(column: MetricColumn, target: Rows, total: int) -> MetricColumn:
     return replace(column, values=values, valid=valid)
 
 
-def _summed_vectors(
-    column: MetricColumn, target: Rows, valid: npt.NDArray[np.bool_]
-) -> MetricColumn:
-    cells: dict[int, npt.NDArray[Any]] = {}
+def _summed_vectors(column: MetricColumn, target: Indexes, valid: Mask) -> MetricColumn:
+    cells: dict[int, Array] = {}
     offsets = column.offsets if column.offsets is not None else np.zeros(1, dtype=np.int64)
     for row in np.flatnonzero(column.valid).tolist():
         place, value = int(target[row]), column.values[offsets[row] : offsets[row + 1]]
@@ -255,7 +251,7 @@ def _summed_vectors(
     return replace(column, values=values, valid=valid, offsets=np.cumsum(lengths))
 
 
-def _padded_sum(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _padded_sum(left: Array, right: Array) -> Array:
     """Add by element; elements of only one vector are kept."""
     total = np.zeros(max(len(left), len(right)), dtype=left.dtype)
     total[: len(left)] = left

@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.choices import QUANTILES
 from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.analysis.selector import Selectors
 from proton_bench.errors import UsageError
+from proton_bench.model.arrays import Integers
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.store.checks import Reader
@@ -249,7 +249,7 @@ def _joined(path: tuple[str, ...]) -> str:
     return "/".join(path)
 
 
-def _matched(tree: StackTree, glob: str) -> npt.NDArray[np.int64]:
+def _matched(tree: StackTree, glob: str) -> Integers:
     """Return the rows that a glob matches.
 
     Raises:

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from proton_bench.analysis.naming.frame_names import parse_frame
 from proton_bench.errors import ProfileFormatError
 from proton_bench.model import preorder
-from proton_bench.model.columns import Array, chosen
+from proton_bench.model.arrays import Array, Indexes, Integers, Mask
+from proton_bench.model.columns import chosen
 from proton_bench.model.frame import KIND_NAMES, ROOT_NAME
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.preorder import depths, positions
@@ -26,9 +27,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import BELOW, SCHEMAS
 from proton_bench.store.sketches import sketches_of
-
-Hashes = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.int32]
 
 # Odd multipliers and the finalizer of SplitMix64, which permutes 64 bits.
 _OF_PARENT, _OF_KIND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
@@ -39,7 +37,7 @@ _MIXERS = (
 _LAST_SHIFT = np.uint64(31)
 
 
-def stack_hashes(profile: Profile) -> Hashes:
+def stack_hashes(profile: Profile) -> Integers:
     """Return the hash of each row's stack: of its name, its kind and the hash of its parent.
 
     That of the root is 0, whatever its name. Hashes are part of the store and never change. Of ten
@@ -48,15 +46,15 @@ def stack_hashes(profile: Profile) -> Hashes:
     return _hashes(profile.strings, profile.frames, profile.kinds, parents=profile.parents)
 
 
-def path_hashes(tree: StackTree) -> Hashes:
+def path_hashes(tree: StackTree) -> Integers:
     """Return what the hash of each stack has to be."""
     kinds = np.array([KIND_NAMES.index(kind) for kind in tree.kinds], dtype=np.uint8)
     return _hashes(tree.strings, tree.frames(), kinds, parents=tree.parents)
 
 
 def _hashes(
-    strings: Sequence[str], frames: Rows, kinds: npt.NDArray[np.uint8], *, parents: Rows
-) -> Hashes:
+    strings: Sequence[str], frames: Indexes, kinds: npt.NDArray[np.uint8], *, parents: Indexes
+) -> Integers:
     names = np.fromiter(map(_name_hash, strings), np.uint64, len(strings))
     own = names[frames] + kinds.astype(np.uint64) * _OF_KIND
     levels = depths(parents)
@@ -81,7 +79,7 @@ def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return values ^ (values >> _LAST_SHIFT)
 
 
-def new_stacks(profile: Profile, hashes: Hashes, known: set[int]) -> pa.Table:
+def new_stacks(profile: Profile, hashes: Integers, known: set[int]) -> pa.Table:
     """Return the stacks that are not known yet, and add them to the known ones.
 
     Args:
@@ -132,8 +130,8 @@ class StackTree:
         kinds: Name of each stack's kind.
     """
 
-    hashes: Hashes
-    parents: Rows
+    hashes: Integers
+    parents: Indexes
     strings: Sequence[str]
     kinds: Sequence[str]
 
@@ -169,7 +167,7 @@ class StackTree:
             table["kind"].to_pylist(),
         )
 
-    def frames(self) -> Rows:
+    def frames(self) -> Indexes:
         """Return the index of each stack's name in ``strings``."""
         return np.arange(len(self.hashes), dtype="<i4")
 
@@ -182,9 +180,8 @@ class StackTree:
         return tuple(reversed(names))
 
 
-Flags = npt.NDArray[np.bool_]
 # Numbers of rows, and which of them are known.
-Numbers = tuple[Array, Flags]
+Numbers = tuple[Array, Mask]
 # Between which places of rows those below each row are.
 Span = tuple[Array, Array]
 _MOST_INTEGER = 2.0**62
@@ -294,7 +291,7 @@ def _text(value: Any) -> str | None:
 
 
 # -- samples -------------------------------------------------------------------------------------
-def sample_rows(profile: Profile, hashes: Hashes, key: ProfileKey) -> pa.Table:
+def sample_rows(profile: Profile, hashes: Integers, key: ProfileKey) -> pa.Table:
     """Return the rows of the table ``samples``.
 
     A row of the profile has one for each number and text, with the row's calls beside it. Calls
@@ -333,12 +330,12 @@ class _Nodes:
     """Facts of a profile's rows, as columns of the table."""
 
     profile: Profile
-    hashes: Hashes
+    hashes: Integers
     code_hashes: Array
     calls: MetricColumn | None
 
     @classmethod
-    def of(cls, profile: Profile, hashes: Hashes) -> _Nodes:
+    def of(cls, profile: Profile, hashes: Integers) -> _Nodes:
         codes = [variant.code_hash or None for variant in profile.variants]
         calls = profile.columns.get(_COUNT)
         is_usable = calls is not None and calls.kind.is_number
@@ -349,7 +346,7 @@ class _Nodes:
             calls if is_usable else None,
         )
 
-    def samples(self, column: MetricColumn, has_value: Flags) -> Iterator[dict[str, pa.Array]]:
+    def samples(self, column: MetricColumn, has_value: Mask) -> Iterator[dict[str, pa.Array]]:
         """Yield the columns of one metric, without the key, if it has any rows.
 
         Args:
@@ -387,7 +384,7 @@ class _Nodes:
         yield columns | {each.name: pa.nulls(len(rows), each.type) for each in lacking}
 
     def _calls(
-        self, spec: MetricSpec, rows: Array, is_known: Flags
+        self, spec: MetricSpec, rows: Array, is_known: Mask
     ) -> tuple[dict[str, Numbers], pa.StructArray | None]:
         """Return calls and extremes of rows, and their sketches; none of those without a value."""
         found: dict[str, Numbers] = {}
@@ -418,10 +415,10 @@ def _index(places: Array) -> pa.Array:
 
 
 # -- what lies below rows ------------------------------------------------------------------------
-def are_above(profile: Profile, flags: Flags) -> Flags:
+def are_above(profile: Profile, flags: Mask) -> Mask:
     """Return which rows of a profile have flagged rows below them."""
     running = _running(flags)
-    found: Flags = running[profile.subtree_end] > running[1:]
+    found: Mask = running[profile.subtree_end] > running[1:]
     return found
 
 
@@ -468,9 +465,9 @@ def _running(values: Array) -> Array:
     return running
 
 
-def _differences(values: Array, span: Span) -> npt.NDArray[np.int64]:
+def _differences(values: Array, span: Span) -> Integers:
     running = _running(values)
-    found: npt.NDArray[np.int64] = running[span[1]] - running[span[0]]
+    found: Integers = running[span[1]] - running[span[0]]
     return found
 
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from proton_bench.model.arrays import Array, Indexes, Integers, Mask
 from proton_bench.model.metrics.distribution import (
     SKETCH_GAMMA,
     Distribution,
@@ -22,14 +22,13 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import SKETCH
 
-Numbers = npt.NDArray[Any]
 _INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
 _ROW = "row"
 # Buckets that are merged at a time, and the most places for those of all groups.
 _BUCKETS_AT_ONCE, _MOST_CELLS = 1 << 17, 1 << 22
 
 
-def sketches_of(table: DistributionTable, rows: npt.NDArray[np.int64]) -> pa.StructArray:
+def sketches_of(table: DistributionTable, rows: Integers) -> pa.StructArray:
     """Return the sketch of each of these rows, none where its quantiles are unknown.
 
     Distributions of earlier versions whose buckets have another width have none: they could not be
@@ -73,28 +72,24 @@ def sketches_of(table: DistributionTable, rows: npt.NDArray[np.int64]) -> pa.Str
     )
 
 
-def _is_whole(table: DistributionTable) -> npt.NDArray[np.bool_]:
+def _is_whole(table: DistributionTable) -> Mask:
     """Return whether the buckets of each distribution cover all of its samples."""
     running = np.zeros(len(table.bucket_count) + 1, dtype="<i8")
     np.cumsum(table.bucket_count, out=running[1:])
     counted = np.diff(running[table.bucket_offsets])
     has_buckets = np.diff(table.bucket_offsets) > 0
     kept = np.diff(table.sample_offsets)
-    found: npt.NDArray[np.bool_] = (counted + table.zero_count == table.n) & (
-        has_buckets | (table.n > kept)
-    )
+    found: Mask = (counted + table.zero_count == table.n) & (has_buckets | (table.n > kept))
     return found
 
 
-def _of(flags: npt.NDArray[np.bool_], lengths: Numbers, values: Numbers) -> Numbers:
+def _of(flags: Mask, lengths: Array, values: Array) -> Array:
     """Return the values of flagged entries, which have so many each."""
     is_every = int(lengths[flags].sum()) == len(values)
     return values if is_every else values[np.repeat(flags, lengths)]
 
 
-def _raw_buckets(
-    table: DistributionTable, is_raw: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _raw_buckets(table: DistributionTable, is_raw: Mask) -> tuple[Integers, Integers, Integers]:
     """Return the number of buckets of each entry with raw samples, and their indexes and counts."""
     kept = np.diff(table.sample_offsets)
     entries = np.repeat(np.flatnonzero(is_raw), kept[is_raw])
@@ -193,12 +188,12 @@ def _merged_some(sketches: pa.StructArray, groups: pa.ListArray) -> pa.StructArr
 
 
 def _added(
-    groups: npt.NDArray[np.int64],
-    index: npt.NDArray[np.int64],
-    count: npt.NDArray[np.int64],
+    groups: Integers,
+    index: Integers,
+    count: Integers,
     *,
     size: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[Integers, Integers, Integers]:
     """Return the number of buckets of each group, and their indexes and counts, in their order.
 
     Args:
@@ -270,9 +265,7 @@ def quantiles_of(calls: pa.Table, points: Sequence[float]) -> list[pa.Array]:
     return found
 
 
-def _distribution(
-    facts: dict[str, Any], index: npt.NDArray[np.int32], count: npt.NDArray[np.int64]
-) -> Distribution:
+def _distribution(facts: dict[str, Any], index: Indexes, count: Integers) -> Distribution:
     """Return a distribution; its logarithmic moments are those of the middles of the buckets."""
     middles = (index - 0.5) * math.ldexp(math.log(SKETCH_GAMMA), facts["collapses"])
     return Distribution(

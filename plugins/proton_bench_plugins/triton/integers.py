@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import MetricError
+from proton_bench.model.arrays import Integers
 
-Number = int | npt.NDArray[np.int64]
+Number = int | Integers
 
 # Axes of arrays: the grid's, and those of loops inside each other.
 GRID_AXES = 3

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import find_metric, unknown_metric
 from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.model.arrays import Floats, Integers, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.metrics.spans import WALL
@@ -37,7 +37,7 @@ def launch_values(profile: Profile) -> MetricValues:
     return MetricValues(LAUNCHES, Aggregation.INCLUSIVE, values, values > 0)
 
 
-def kernel_counts(profile: Profile) -> npt.NDArray[np.int64]:
+def kernel_counts(profile: Profile) -> Integers:
     """Return the launches of each row's own kernel, 0 for other rows.
 
     Raises:
@@ -65,8 +65,6 @@ _OF_HOST = (
     FrameKind.LAYER,
 )
 _AVERAGED = "of one call of the row or, if it has none, of one launch below it"
-
-Mask = npt.NDArray[np.bool_]
 
 
 def has_own_calls(profile: Profile) -> Mask:
@@ -131,7 +129,7 @@ def per_call(profile: Profile, metric: str, name: str, *, scale: float) -> Metri
     return MetricValues(name, Aggregation.EXCLUSIVE, means, valid, _AVERAGED)
 
 
-def _of_calls(profile: Profile, metric: str) -> tuple[npt.NDArray[np.float64], Mask]:
+def _of_calls(profile: Profile, metric: str) -> tuple[Floats, Mask]:
     """Return a row's own value if it has calls, else the sum below it, and whether there is any."""
     full = find_metric(metric, profile.columns)
     if full is None or not profile.columns[full].kind.is_number:

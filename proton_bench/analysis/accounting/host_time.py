@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.device_use import runs_on_devices
 from proton_bench.analysis.metrics.formula import SECONDS, find_metric
 from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Floats, Indexes, Integers, Mask
 from proton_bench.model.frame import COLLECTION_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.metrics.spans import WALL, Ranges, is_span, ranges_of
@@ -124,9 +124,6 @@ _RUNNERS = re.compile(
     r"|.*/proton_bench/(cli/notebook|recording/profiled)\.py",
     re.DOTALL,
 )
-Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 _MOST_NS = 2**63
 _MOST_LINES, _LEAST_LINE = 3, 0.01
@@ -253,7 +250,7 @@ def _walls(profile: Profile) -> MetricColumn:
     return MetricColumn(_SPAN, ValueKind.INT, nothing, nothing > 0)
 
 
-def _zones(parents: npt.NDArray[np.int32], is_measured: Mask) -> Rows:
+def _zones(parents: Indexes, is_measured: Mask) -> Integers:
     """Return for each row itself if it was measured, else the nearest such row above, else 0."""
     zones = list(range(len(parents)))
     flags = is_measured.tolist()
@@ -264,7 +261,7 @@ def _zones(parents: npt.NDArray[np.int32], is_measured: Mask) -> Rows:
 
 
 def _parts_on_main(
-    profile: Profile, ranges: Ranges, *, zones: Rows, main: Floats, others: Floats
+    profile: Profile, ranges: Ranges, *, zones: Integers, main: Floats, others: Floats
 ) -> Floats:
     """Return which part of the time of each measured row was on the main thread, from 0 to 1.
 
@@ -313,7 +310,7 @@ def _own_times(ranges: Ranges, part: Floats) -> Floats:
     return own_times
 
 
-def _spread(own: Floats, sampled: Floats, zones: Rows) -> Floats:
+def _spread(own: Floats, sampled: Floats, zones: Integers) -> Floats:
     """Return the time of each measured row spread over its rows by their samples, if it has any."""
     totals = np.bincount(zones, sampled, len(own))
     rates = np.divide(own, totals, out=np.zeros(len(own)), where=totals > 0)

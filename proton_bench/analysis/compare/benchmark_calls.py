@@ -11,11 +11,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from proton_bench.model.arrays import Array, Floats, Integers
 from proton_bench.model.benchmark_columns import BENCHMARK, CALLS, FLUSH, ROUNDS, WARM_UP
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.metrics.spans import WALL
@@ -156,9 +155,7 @@ def _above(profile: Profile, row: int) -> list[int]:
     return found
 
 
-def _multiplied(
-    column: MetricColumn, factors: npt.NDArray[np.int64], divisors: npt.NDArray[np.int64]
-) -> npt.NDArray[Any]:
+def _multiplied(column: MetricColumn, factors: Integers, divisors: Integers) -> Array:
     values = column.values.copy()
     chosen = np.flatnonzero((factors != divisors) & column.valid)
     if not len(chosen):
@@ -174,5 +171,5 @@ def _multiplied(
     return values
 
 
-def _has_fractions(values: npt.NDArray[np.float64]) -> bool:
+def _has_fractions(values: Floats) -> bool:
     return bool((np.abs(values) >= _LARGEST).any() or (values != np.rint(values)).any())

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.pairing import SEVERAL, PairedTree, RowState, Side, agreed
+from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.frame import FrameKind
 
 
-def kernel_labels(tree: PairedTree, rows: Rows) -> Rows:
+def kernel_labels(tree: PairedTree, rows: Array) -> Array:
     """Return a number of 0 or more for each row; rows of one kernel on one device share it.
 
     A kernel that was renamed everywhere is one kernel. If it was renamed only at some places, it is
@@ -49,14 +48,11 @@ def _width(tree: PairedTree) -> int:
     return len(tree.device_names)
 
 
-def _once(values: Rows) -> npt.NDArray[np.bool_]:
+def _once(values: Array) -> Mask:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    found: npt.NDArray[np.bool_] = counts[inverse.reshape(-1)] == 1
+    found: Mask = counts[inverse.reshape(-1)] == 1
     return found
 
-
-Rows = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 # Kinds named by the library, a program or its tests; kinds are guessed for files without them.
 _SCOPES = (FrameKind.SCOPE, FrameKind.TEST, FrameKind.STATE)
@@ -72,7 +68,7 @@ class Breakdown:
     """
 
     tree: PairedTree
-    places: Rows
+    places: Array
 
 
 def break_down(tree: PairedTree, by: By, measured: Mask) -> Breakdown:
@@ -113,7 +109,7 @@ def _scopes(tree: PairedTree) -> Mask:
     return found
 
 
-def _nearest(parents: Rows, keep: Mask) -> Rows:
+def _nearest(parents: Array, keep: Mask) -> Array:
     """Return for each row the nearest kept row at or above it."""
     found = np.arange(len(parents)).tolist()
     above, kept = parents.tolist(), keep.tolist()
@@ -149,7 +145,7 @@ def _by_kernel(tree: PairedTree, measured: Mask, *, lines: bool) -> Breakdown:
     return replace(found, tree=replace(found.tree, states=states))
 
 
-def _combined(side: Side, places: Rows, rows: Rows) -> Side:
+def _combined(side: Side, places: Array, rows: Array) -> Side:
     """Return the combined facts of the rows of each group."""
     total = int(places.max()) + 1
     rows = rows[side.present[rows]]
@@ -167,7 +163,7 @@ def _combined(side: Side, places: Rows, rows: Rows) -> Side:
 
 
 def _coarser(
-    tree: PairedTree, *, parents: Rows, heads: Rows, places: Rows, sides: tuple[Side, Side]
+    tree: PairedTree, *, parents: Array, heads: Array, places: Array, sides: tuple[Side, Side]
 ) -> Breakdown:
     present = [np.bincount(places, weights=side.present) > 0 for side in (tree.base, tree.new)]
     states = np.where(present[1], RowState.MATCHED, RowState.REMOVED)

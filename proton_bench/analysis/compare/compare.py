@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.benchmark_calls import BenchmarkCalls, with_equal_calls
@@ -24,13 +22,12 @@ from proton_bench.analysis.run import Run, check_devices
 from proton_bench.analysis.view.select import drop_metadata, fold_trials
 from proton_bench.errors import UsageError
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Array, Indexes, Mask
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
-
-Rows = npt.NDArray[np.int32]
 
 _LARGEST_SUM = 2.0**62
 
@@ -44,24 +41,24 @@ class SubtreeSums:
         ends: For each row the row after its last descendant; derived.
     """
 
-    parents: Rows
-    ends: Rows = field(init=False)
+    parents: Indexes
+    ends: Indexes = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ends", preorder.subtree_ends(self.parents))
 
-    def of(self, values: Values) -> Values:
+    def of(self, values: Array) -> Array:
         """Return each row's value plus those of all rows below it."""
         values = _counted(values)
         if values.dtype.kind != "i":
             return preorder.sums(self.parents, values)
         running = np.zeros(len(values) + 1, dtype=np.int64)
         np.cumsum(values, out=running[1:])
-        found: Values = running[self.ends] - running[:-1]
+        found: Array = running[self.ends] - running[:-1]
         return found
 
 
-def grouped(values: Values, places: Rows, total: int) -> Values:
+def grouped(values: Array, places: Indexes, total: int) -> Array:
     """Return ``total`` sums, one for each group; flags are counted."""
     values = _counted(values)
     if values.dtype.kind != "i":
@@ -71,7 +68,7 @@ def grouped(values: Values, places: Rows, total: int) -> Values:
     return found
 
 
-def _counted(values: Values) -> Values:
+def _counted(values: Array) -> Array:
     """Return whole numbers whose sums fit 64 bits, or floating-point numbers."""
     if values.dtype.kind == "b":
         return values.astype(np.int64)
@@ -87,11 +84,11 @@ CONFIDENCE = 0.95
 class Interval:
     """Bounds of each row's change that hold with `CONFIDENCE`."""
 
-    low: Values
-    high: Values
+    low: Array
+    high: Array
 
 
-def mean_difference(base: Values, new: Values) -> Interval | None:
+def mean_difference(base: Array, new: Array) -> Interval | None:
     """Return the interval of the difference of the two sides' means, None with a run on each side.
 
     It is Welch's t interval, which does not assume equal spread. A side of one run is assumed to
@@ -116,7 +113,7 @@ def mean_difference(base: Values, new: Values) -> Interval | None:
     return Interval(middle - reach, middle + reach)
 
 
-def _freedom(shares: list[Values], sizes: tuple[int, int]) -> Values:
+def _freedom(shares: list[Array], sizes: tuple[int, int]) -> Array:
     if min(sizes) == 1:
         return np.full(len(shares[0]), max(sizes) - 1, dtype=np.float64)
     below = sum(share**2 / (size - 1) for share, size in zip(shares, sizes, strict=True))
@@ -125,10 +122,10 @@ def _freedom(shares: list[Values], sizes: tuple[int, int]) -> Values:
     return found
 
 
-def _quantile(freedom: Values) -> Values:
+def _quantile(freedom: Array) -> Array:
     from scipy.special import stdtrit
 
-    found: Values = stdtrit(freedom, 0.5 + CONFIDENCE / 2.0)
+    found: Array = stdtrit(freedom, 0.5 + CONFIDENCE / 2.0)
     return found
 
 
@@ -145,12 +142,12 @@ class Split:
         rest: Change without launches; the three add up to the change.
     """
 
-    launches: Values
-    latency: Values
-    rest: Values
+    launches: Array
+    latency: Array
+    rest: Array
 
 
-def split(base: Values, new: Values, *, base_count: Values, new_count: Values) -> Split:
+def split(base: Array, new: Array, *, base_count: Array, new_count: Array) -> Split:
     """Return the parts of ``new - base`` for each row: launches times latency, T = n t.
 
     For a base (n0, t0) and a new (n1, t1) side::
@@ -186,14 +183,11 @@ def split(base: Values, new: Values, *, base_count: Values, new_count: Values) -
     )
 
 
-def _per_launch(values: Values, counts: Values) -> Values:
+def _per_launch(values: Array, counts: Array) -> Array:
     each = np.zeros(len(values), dtype=np.float64)
     np.divide(values, counts, out=each, where=counts > 0)
     return each
 
-
-Values = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 _COUNT = "count"
 # Differences and sums of larger whole numbers could leave 64 bits.
@@ -245,20 +239,20 @@ class Changes:
         change: New minus base; a side without a value counts as 0.
     """
 
-    base: Values
-    new: Values
+    base: Array
+    new: Array
     base_valid: Mask
     new_valid: Mask
-    base_count: Values
-    new_count: Values
+    base_count: Array
+    new_count: Array
     split: Split | None = None
     # Kept, because reports ask row by row.
-    change: Values = field(init=False)
+    change: Array = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "change", self.new - self.base)
 
-    def mapped(self, form: Callable[[Values], Values]) -> Changes:
+    def mapped(self, form: Callable[[Array], Array]) -> Changes:
         """Return the values of other rows, which a function makes of those of these rows."""
         parts = self.split
         return Changes(
@@ -299,8 +293,8 @@ class Comparison:
     tree: PairedTree
     inclusive: Changes
     own: Changes | None
-    base_runs: Values
-    new_runs: Values
+    base_runs: Array
+    new_runs: Array
     interval: Interval | None
     scaled: tuple[BenchmarkCalls, ...] = ()
 
@@ -388,7 +382,7 @@ class _Sides:
     def is_single(self) -> bool:
         return len(self.profiles) == 2
 
-    def own_values(self, metric: str) -> tuple[Values, Mask]:
+    def own_values(self, metric: str) -> tuple[Array, Mask]:
         """Return the value of each run on each row, and whether there is one."""
         values, valid = [], []
         for profile, places in zip(self.profiles, self.tree.places, strict=True):
@@ -407,7 +401,7 @@ class _Sides:
         return stacked, np.stack(valid)
 
     def check_finite(
-        self, values: Iterable[Values], valid: Iterable[Mask], *, metric: str, tree: PairedTree
+        self, values: Iterable[Array], valid: Iterable[Mask], *, metric: str, tree: PairedTree
     ) -> None:
         """Check that no value of a run is NaN or infinite: it has no difference from another.
 
@@ -423,7 +417,7 @@ class _Sides:
                     "compared; record that run again, or compare another metric with -m"
                 )
 
-    def means(self, values: Values) -> tuple[Values, Values]:
+    def means(self, values: Array) -> tuple[Array, Array]:
         """Return the means of both sides; whole numbers of single runs are kept."""
         base, new = np.split(values, [len(self.base)])
         if self.is_single:
@@ -447,7 +441,7 @@ def _added(sides: _Sides, by: By) -> Comparison:
     tree, total = places.tree, len(places.tree)
     sums = SubtreeSums(tree.parents)
 
-    def coarse(values: Values) -> Values:
+    def coarse(values: Array) -> Array:
         return grouped(values, places.places, total)
 
     own = fine.mapped(coarse)
@@ -472,7 +466,7 @@ def _has_count(profile: Profile) -> bool:
     return column is not None and column.kind.is_number
 
 
-def _changes(sides: _Sides, recorded: tuple[Values, Mask], counts: Values) -> Changes:
+def _changes(sides: _Sides, recorded: tuple[Array, Mask], counts: Array) -> Changes:
     base, new = sides.means(recorded[0])
     base_valid, new_valid = sides.any_valid(recorded[1])
     base_count, new_count = sides.means(counts)
@@ -493,7 +487,7 @@ def without_rows(comparison: Comparison, left_out: Mask) -> Comparison:
         return comparison
     kept = ~left_out
 
-    def of_kept(values: Values) -> Values:
+    def of_kept(values: Array) -> Array:
         return np.where(kept, values, 0)  # which counts as none
 
     if comparison.own is None:
@@ -550,18 +544,18 @@ def _rated(sides: _Sides, by: By) -> Comparison:
     )
 
 
-def _halves(values: Values, valid: Mask, first_new: int) -> list[tuple[Values, Mask]]:
+def _halves(values: Array, valid: Mask, first_new: int) -> list[tuple[Array, Mask]]:
     return [(values[:first_new], valid[:first_new]), (values[first_new:], valid[first_new:])]
 
 
-def _valid_mean(values: Values, valid: Mask) -> Values:
+def _valid_mean(values: Array, valid: Mask) -> Array:
     counts = np.maximum(valid.sum(axis=0), 1)
-    mean: Values = values.sum(axis=0) / counts
+    mean: Array = values.sum(axis=0) / counts
     return mean
 
 
 def _laid_out(
-    profile: Profile, tree: PairedTree, places: npt.NDArray[np.int32], *, with_samples: bool
+    profile: Profile, tree: PairedTree, places: Indexes, *, with_samples: bool
 ) -> Profile:
     """Return a run with the rows of the union; rows that became one are summed."""
     total = len(tree)
@@ -586,9 +580,7 @@ def _laid_out(
     )
 
 
-def _placed_samples(
-    profile: Profile, places: npt.NDArray[np.int32]
-) -> dict[str, DistributionTable]:
+def _placed_samples(profile: Profile, places: Indexes) -> dict[str, DistributionTable]:
     """Return the samples of the rows of the union."""
     found = {}
     for name, table in profile.distributions.items():

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.compare.breakdown import kernel_labels
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.model import preorder
-
-Mask = npt.NDArray[np.bool_]
+from proton_bench.model.arrays import Array, Floats, Mask
 
 # A single row with this share of the best kernel's change is named instead of the kernel.
 _ROW_OVER_KERNEL = 0.8
@@ -115,7 +112,7 @@ def row_cause(comparison: Comparison, row: int) -> Cause | None:
     return _cause(comparison, Kind.ROW, np.arange(len(comparison)) == row)
 
 
-def _best(comparison: Comparison, gains: npt.NDArray[np.float64]) -> Cause | None:
+def _best(comparison: Comparison, gains: Floats) -> Cause | None:
     """Return the row or kernel with the largest gain."""
     row = int(np.argmax(gains))
     if gains[row] <= 0:
@@ -144,9 +141,7 @@ def _cause(comparison: Comparison, kind: Kind, rows: Mask) -> Cause:
     )
 
 
-def _of(
-    comparison: Comparison, what: tuple[Kind, int, int], values: list[npt.NDArray[Any]]
-) -> Cause:
+def _of(comparison: Comparison, what: tuple[Kind, int, int], values: list[Array]) -> Cause:
     base, new, base_count, new_count = (float(each.sum()) for each in values)
     kind, row, places = what
     total = float(comparison.inclusive.change[0])

@@ -6,12 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Rows = npt.NDArray[Any]
+from proton_bench.model.arrays import Array
 
 # A kernel with the same name at another place moved if the time per launch differs by at most the
 # first factor; one with another name at the same place was renamed within the second.
@@ -45,26 +43,26 @@ class UnmatchedRows:
         counts: Launches, 0 where unknown.
     """
 
-    rows: Rows
-    parents: Rows
-    names: Rows
-    parent_names: Rows
-    grandparent_names: Rows
-    devices: Rows
-    codes: Rows
-    sizes: Rows
-    counts: Rows
+    rows: Array
+    parents: Array
+    names: Array
+    parent_names: Array
+    grandparent_names: Array
+    devices: Array
+    codes: Array
+    sizes: Array
+    counts: Array
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, chosen: Rows) -> UnmatchedRows:
+    def take(self, chosen: Array) -> UnmatchedRows:
         """Return the chosen rows (indexes or mask)."""
         return UnmatchedRows(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
-    def per_launch(self) -> Rows:
+    def per_launch(self) -> Array:
         """Return the size per launch, or of the whole if launches are unknown."""
-        sizes: Rows = self.sizes / np.maximum(self.counts, 1)
+        sizes: Array = self.sizes / np.maximum(self.counts, 1)
         return sizes
 
 
@@ -86,7 +84,7 @@ class _Pass:
     within: float = 0.0
     alone: bool = False
 
-    def keys_of(self, rows: UnmatchedRows) -> Rows:
+    def keys_of(self, rows: UnmatchedRows) -> Array:
         """Return one line of numbers per row."""
         with np.errstate(invalid="ignore"):  # numbers of damaged files
             return np.stack([getattr(rows, key).astype(np.int64) for key in self.keys], axis=1)
@@ -109,7 +107,7 @@ _PASSES = (
 
 def find_counterparts(
     base: UnmatchedRows, new: UnmatchedRows, *, anywhere: bool
-) -> list[tuple[Rows, Rows, Step]]:
+) -> list[tuple[Array, Array, Step]]:
     """Return rows of the base, their counterparts in the new runs, and their states.
 
     No row is in two pairs. Swapping the sides gives the same pairs.
@@ -119,7 +117,7 @@ def find_counterparts(
         new: Rows that only the new runs have.
         anywhere: Whether to match rows at other places too.
     """
-    found: list[tuple[Rows, Rows, Step]] = []
+    found: list[tuple[Array, Array, Step]] = []
     for each in _PASSES:
         if each.step is Step.MOVED and not anywhere:
             continue
@@ -133,7 +131,7 @@ def find_counterparts(
     return found
 
 
-def _matches(each: _Pass, base: UnmatchedRows, new: UnmatchedRows) -> tuple[Rows, Rows]:
+def _matches(each: _Pass, base: UnmatchedRows, new: UnmatchedRows) -> tuple[Array, Array]:
     sides = []
     for side in (base, new):
         usable = np.flatnonzero(side.codes > 0) if "codes" in each.keys else np.arange(len(side))
@@ -164,7 +162,7 @@ def _matches(each: _Pass, base: UnmatchedRows, new: UnmatchedRows) -> tuple[Rows
     return left[good], right[good]
 
 
-def _ranked(groups: Rows, sizes: Rows) -> Rows:
+def _ranked(groups: Array, sizes: Array) -> Array:
     """Return a number that is equal for the n-th candidates of one key on both sides."""
     order = np.lexsort((np.arange(len(groups)), sizes, groups))
     sorted_groups = groups[order]
@@ -173,18 +171,18 @@ def _ranked(groups: Rows, sizes: Rows) -> Rows:
     starts = np.maximum.accumulate(np.where(begins, np.arange(len(groups)), 0))
     ranks = np.empty(len(groups), dtype=np.int64)
     ranks[order] = np.arange(len(groups)) - starts
-    numbers: Rows = groups.astype(np.int64) * _SLOTS + ranks
+    numbers: Array = groups.astype(np.int64) * _SLOTS + ranks
     return numbers
 
 
-def _near(one: Rows, other: Rows, factor: float) -> Rows:
+def _near(one: Array, other: Array, factor: float) -> Array:
     least, most = np.minimum(one, other), np.maximum(one, other)
-    near: Rows = (most <= least * factor) | (most == 0)
+    near: Array = (most <= least * factor) | (most == 0)
     return near
 
 
 def moved_scopes(
-    parents: tuple[Rows, Rows], names: tuple[Rows, Rows], alone: tuple[Rows, Rows]
+    parents: tuple[Array, Array], names: tuple[Array, Array], alone: tuple[Array, Array]
 ) -> list[tuple[int, int]]:
     """Return scopes that only the base has, with the scopes in which their rows are now.
 
@@ -213,7 +211,7 @@ def moved_scopes(
     ]
 
 
-def _around(row: int, parents: Rows, alone: Rows) -> list[int]:
+def _around(row: int, parents: Array, alone: Array) -> list[int]:
     """Return the chosen rows from this one up to the root."""
     found = []
     while row > 0:
@@ -224,7 +222,7 @@ def _around(row: int, parents: Rows, alone: Rows) -> list[int]:
 
 
 def _paired(
-    olds: list[int], news: list[int], names: tuple[Rows, Rows]
+    olds: list[int], news: list[int], names: tuple[Array, Array]
 ) -> Iterator[tuple[int, int]]:
     """Yield each scope with its counterpart, -1 for none."""
     if len(olds) == len(news):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from proton_bench.analysis.compare.lineage import Step, UnmatchedRows, find_counterparts
 from proton_bench.analysis.compare.run_rows import Identity, Interning, RunRows
 from proton_bench.analysis.view.align import Alignment, align
+from proton_bench.model.arrays import Array, Indexes, Mask
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.preorder import subtree_ends
@@ -59,7 +59,7 @@ class Origins(Mapping[int, Path]):
             self._rows.items(), lambda row: tuple(texts.get(name, name) for name in path(row))
         )
 
-    def renumbered(self, numbers: npt.NDArray[Any], chosen: npt.NDArray[Any]) -> Origins:
+    def renumbered(self, numbers: Array, chosen: Array) -> Origins:
         """Return the origins of the chosen rows by their new numbers.
 
         Args:
@@ -68,10 +68,6 @@ class Origins(Mapping[int, Path]):
         """
         pairs = ((int(numbers[row]), was) for row, was in self._rows.items())
         return Origins((pair for pair in pairs if chosen[pair[0]]), self._path)
-
-
-Rows = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 
 
 # Instead of a number: the summed rows differ.
@@ -101,15 +97,20 @@ class Side:
     """
 
     present: Mask
-    frames: Rows
-    names: Rows
-    variants: Rows
-    codes: Rows
+    frames: Indexes
+    names: Indexes
+    variants: Indexes
+    codes: Indexes
 
-    def take(self, rows: npt.NDArray[Any]) -> Side:
+    def take(self, rows: Array) -> Side:
         """Return the chosen rows (positions or mask)."""
-        parts = (self.present, self.frames, self.names, self.variants, self.codes)
-        return Side(*(part[rows] for part in parts))
+        return Side(
+            self.present[rows],
+            self.frames[rows],
+            self.names[rows],
+            self.variants[rows],
+            self.codes[rows],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,14 +133,14 @@ class PairedTree:
         recorded: The recorded name for each of ``strings``, if these are texts to show.
     """
 
-    parents: Rows
+    parents: Indexes
     kinds: npt.NDArray[np.uint8]
-    devices: Rows
+    devices: Indexes
     states: npt.NDArray[np.uint8]
     base: Side
     new: Side
     origins: Origins
-    places: tuple[Rows, ...]
+    places: tuple[Indexes, ...]
     strings: tuple[str, ...]
     device_names: tuple[str, ...]
     variants: tuple[Variant, ...]
@@ -153,7 +154,7 @@ class PairedTree:
         pairs = zip(self.recorded, self.strings, strict=False)
         return {name: text for name, text in pairs if name != text}
 
-    def frames(self) -> Rows:
+    def frames(self) -> Indexes:
         """Return the index of each row's new name, or of its base name if it was removed."""
         return np.where(self.new.frames >= 0, self.new.frames, self.base.frames)
 
@@ -247,7 +248,7 @@ def _described(union: Alignment, interning: Interning, first_new: int) -> Paired
     )
 
 
-def _side(runs: Sequence[RunRows], places: Sequence[Rows], total: int) -> Side:
+def _side(runs: Sequence[RunRows], places: Sequence[Indexes], total: int) -> Side:
     present = np.zeros(total, dtype=np.bool_)
     frames, names = (np.full(total, -1, dtype="<i4") for _ in range(2))
     for run, place in zip(reversed(runs), reversed(places), strict=True):
@@ -265,8 +266,8 @@ def _side(runs: Sequence[RunRows], places: Sequence[Rows], total: int) -> Side:
 
 
 def agreed(
-    numbers: Sequence[npt.NDArray[Any]], places: Sequence[Rows], *, total: int, none: int
-) -> Rows:
+    numbers: Sequence[Array], places: Sequence[Indexes], *, total: int, none: int
+) -> Indexes:
     """Return the common number of several merged rows, -2 if they differ.
 
     Args:
@@ -337,7 +338,7 @@ def _unmatched_rows(
     return sides[0], sides[1]
 
 
-def _shared_codes(runs: Sequence[RunRows]) -> npt.NDArray[Any]:
+def _shared_codes(runs: Sequence[RunRows]) -> Array:
     """Return the codes that do not identify a kernel: several, and those of several kernels.
 
     Vendors' tools tell the code of a module, and one of a library has many kernels.
@@ -350,7 +351,7 @@ def _shared_codes(runs: Sequence[RunRows]) -> npt.NDArray[Any]:
     return np.concatenate(found)
 
 
-def _summed(profile: Profile, metric: str, place: Rows, *, total: int) -> npt.NDArray[Any]:
+def _summed(profile: Profile, metric: str, place: Indexes, *, total: int) -> Array:
     column = profile.columns.get(metric)
     if column is None or not column.kind.is_number:
         return np.zeros(total)
@@ -358,7 +359,7 @@ def _summed(profile: Profile, metric: str, place: Rows, *, total: int) -> npt.ND
     return np.bincount(place, weights=weights, minlength=total)
 
 
-def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> PairedTree:
+def _joined(tree: PairedTree, matches: Sequence[tuple[Indexes, Indexes, Step]]) -> PairedTree:
     """Move each matched row of the base to its counterpart."""
     target = np.arange(len(tree))
     states = tree.states.copy()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.pairing import PairedTree, RowState
 from proton_bench.analysis.view.names import NameFilter, rows_above
 from proton_bench.errors import UsageError
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Array, Integers, Mask
 from proton_bench.model.frame import FrameKind
-
-Mask = npt.NDArray[np.bool_]
 
 # Share of the larger total below which rows are left out by default.
 _LEAST_SHARE = 0.001
@@ -184,7 +181,7 @@ def _kept(
     return kept
 
 
-def _tops(comparison: Comparison) -> npt.NDArray[np.int64]:
+def _tops(comparison: Comparison) -> Integers:
     """Return for each row the highest new or removed row that it is a part of, or the row."""
     states: list[int] = comparison.tree.states.tolist()
     tops = list(range(len(states)))
@@ -194,12 +191,12 @@ def _tops(comparison: Comparison) -> npt.NDArray[np.int64]:
     return np.array(tops)
 
 
-def _sizes(comparison: Comparison) -> npt.NDArray[Any]:
+def _sizes(comparison: Comparison) -> Array:
     values = comparison.inclusive
     largest = np.maximum(np.abs(values.base), np.abs(values.new))
     one_sided = values.base_valid != values.new_valid
     apart = (comparison.tree.states != RowState.MATCHED) | one_sided
-    sizes: npt.NDArray[Any] = np.where(apart, largest, np.abs(values.change)).astype(np.float64)
+    sizes: Array = np.where(apart, largest, np.abs(values.change)).astype(np.float64)
     return sizes
 
 

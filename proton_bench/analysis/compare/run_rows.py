@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from proton_bench.analysis.kernels.stall_reasons import ALL
 from proton_bench.analysis.naming.layers import STEP_KINDS, step_name
 from proton_bench.analysis.view.align import LabelledTree, occurrences, stacked_parents
 from proton_bench.analysis.view.names import steady_name
+from proton_bench.model.arrays import Array, Indexes, Integers, Mask
 from proton_bench.model.device import UNNAMED_KIND, Device, Variant
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
@@ -150,8 +150,6 @@ def _pairs(chain: _Chain | None) -> Iterator[tuple[int, int]]:
         chain = chain.before
 
 
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 _HOST = "CPU"
 _COUNTED = 2**40
 
@@ -189,18 +187,18 @@ class RunRows:
         twins: The first variant of the same kernel with the same signature, else the row itself.
     """
 
-    parents: npt.NDArray[np.int32]
-    frames: Numbers
-    identities: Numbers
-    devices: Numbers
-    signatures: Numbers
-    codes: Numbers
-    variants: Numbers
+    parents: Indexes
+    frames: Integers
+    identities: Integers
+    devices: Integers
+    signatures: Integers
+    codes: Integers
+    variants: Integers
     kinds: npt.NDArray[np.uint8]
-    is_counted: npt.NDArray[np.bool_]
-    twins: Numbers
+    is_counted: Mask
+    twins: Integers
 
-    def details(self) -> Numbers:
+    def details(self) -> Integers:
         """Return details that distinguish otherwise equal rows: code, number, else the full name.
 
         Names of kernels are negative; lines of Python frames and steps come after all codes.
@@ -254,7 +252,7 @@ class Interning:
             for run, label in zip(self.runs, self._refined, strict=True)
         ]
 
-    def _labels(self) -> list[Numbers]:
+    def _labels(self) -> list[Integers]:
         """Return one number for name, device and signature of each row."""
         devices, signatures = len(self.device_names), len(self._signatures)
         return [
@@ -305,7 +303,7 @@ class Interning:
             twins=_twins(profile, (frames, devices, facts[:, 0])),
         )
 
-    def _devices(self, profile: Profile) -> Numbers:
+    def _devices(self, profile: Profile) -> Integers:
         if self._identity.any_device:
             return np.zeros(len(profile), dtype=np.int64)
         known = {name: place for place, name in enumerate(self.device_names)}
@@ -351,13 +349,13 @@ def _device_names(
     return [name for names in found for name in names]
 
 
-def _twins(profile: Profile, keys: tuple[Numbers, ...]) -> Numbers:
+def _twins(profile: Profile, keys: tuple[Integers, ...]) -> Integers:
     """Return for each row the first sibling that differs only in the variant."""
     found = np.arange(len(profile), dtype=np.int64)
     rows = np.flatnonzero(profile.variant_rows >= 0)
     if len(rows) < 2:
         return found
-    parts: list[npt.NDArray[Any]] = [profile.parents[rows], *(key[rows] for key in keys)]
+    parts: list[Array] = [profile.parents[rows], *(key[rows] for key in keys)]
     order = np.lexsort((rows, *parts))
     begins = np.ones(len(rows), dtype=np.bool_)
     begins[1:] = np.any([part[order][1:] != part[order][:-1] for part in parts], axis=0)
@@ -367,8 +365,8 @@ def _twins(profile: Profile, keys: tuple[Numbers, ...]) -> Numbers:
 
 
 def _refined(
-    labels: list[Numbers], runs: Sequence[RunRows], first_new: int
-) -> tuple[list[Numbers], list[Mask]]:
+    labels: list[Integers], runs: Sequence[RunRows], first_new: int
+) -> tuple[list[Integers], list[Mask]]:
     """Give rows labels of their own where equal siblings are better paired by their details.
 
     They are where both sides know at least half of the compiled codes, of the lines of a function
@@ -408,7 +406,7 @@ def _refined(
     return np.split(stacked, ends), np.split(alone, ends)
 
 
-def _told_apart(known: Numbers, in_base: Mask, in_new: Mask) -> tuple[Mask, Mask]:
+def _told_apart(known: Integers, in_base: Mask, in_new: Mask) -> tuple[Mask, Mask]:
     """Mark the details that tell rows of one label apart, and those that no other side has.
 
     Others pair in their order.

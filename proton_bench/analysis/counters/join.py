@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.calls import kernel_counts
 from proton_bench.analysis.counters.file import CounterFile, MeasuredLaunch, is_summable
 from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.values import with_mean
 from proton_bench.analysis.naming.demangling import base_name, base_names
+from proton_bench.model.arrays import Integers
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
@@ -161,7 +161,7 @@ class CounterJoin:
     """
 
     file: CounterFile
-    rows: npt.NDArray[np.int64]
+    rows: Integers
     unmeasured: int
     doubts: tuple[Doubt, ...] = ()
 
@@ -279,7 +279,7 @@ def join_counters(profile: Profile, file: CounterFile) -> CounterJoin:
     return CounterJoin(file, rows, int(counts.sum()) - matched, tuple(doubts))
 
 
-def _measurable(profile: Profile, tool: str) -> npt.NDArray[np.int64]:
+def _measurable(profile: Profile, tool: str) -> Integers:
     """Return the launches of each row's kernel, 0 on devices of other vendors."""
     foreign = [device.kind == _FOREIGN.get(tool) for device in profile.devices]
     # The last entry answers for rows without a device, whose position is -1.
@@ -297,7 +297,7 @@ class _KernelNames:
         return self.exact.get(kernel) or self.base.get(base_name(kernel)) or []
 
 
-def _rows_by_name(profile: Profile, counts: npt.NDArray[np.int64]) -> _KernelNames:
+def _rows_by_name(profile: Profile, counts: Integers) -> _KernelNames:
     exact: dict[str, list[int]] = defaultdict(list)
     base: dict[str, list[int]] = defaultdict(list)
     own: dict[int, dict[str, None]] = {}

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import unknown_metric
 from proton_bench.analysis.metrics.values import (
@@ -15,6 +14,7 @@ from proton_bench.analysis.metrics.values import (
     own_numbers,
     quotient,
 )
+from proton_bench.model.arrays import Integers
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
@@ -49,7 +49,7 @@ def _values(profile: Profile, name: str) -> MetricValues:
     return MetricValues(text, Aggregation.EXCLUSIVE, values, valid, "of one pass of the scope")
 
 
-def own_counts(profile: Profile, name: str) -> npt.NDArray[np.int64]:
+def own_counts(profile: Profile, name: str) -> Integers:
     """Return a count of each row alone, 0 if it has none."""
     return own_numbers(profile, name).astype(np.int64)
 

@@ -6,10 +6,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.kernels.gpu_facts import sampling_facts
 from proton_bench.analysis.kernels.stall_reasons import (
@@ -22,6 +20,7 @@ from proton_bench.analysis.kernels.stall_reasons import (
 )
 from proton_bench.analysis.view.names import NameFilter
 from proton_bench.errors import MetricError, UsageError
+from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 
@@ -151,14 +150,14 @@ def _why_none(profile: Profile) -> str:
     return f"the profile has no PC samples, although the run sampled: {why}"
 
 
-def _kept(profile: Profile, names: NameFilter) -> npt.NDArray[np.bool_]:
+def _kept(profile: Profile, names: NameFilter) -> Mask:
     ends = profile.subtree_end
     return names.keep(profile.strings, ends, lambda named: named[profile.frames])
 
 
-def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
+def _columns(profile: Profile) -> dict[str, Array]:
     """Return each row's own values, by the base names of metrics in lower case."""
-    found: dict[str, npt.NDArray[Any]] = {}
+    found: dict[str, Array] = {}
     for column in profile.columns.values():
         base = column.spec.base.lower()
         if is_sample_count(base) and column.kind.is_number:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
 from proton_bench.errors import MetricError
+from proton_bench.model.arrays import Array
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 
@@ -119,9 +118,9 @@ def _values(profile: Profile, name: str) -> MetricValues:
     return MetricValues(shown, Aggregation.INCLUSIVE, values, valid, _meaning(part))
 
 
-def _part(profile: Profile, part: str) -> npt.NDArray[Any]:
+def _part(profile: Profile, part: str) -> Array:
     """Return samples of a part, or by a metric of its own."""
-    found: npt.NDArray[Any] = np.zeros(len(profile), dtype=np.int64)
+    found: Array = np.zeros(len(profile), dtype=np.int64)
     for metric, sign in sample_form(profile).parts.get(part, {part: 1}).items():
         found = found + sign * profile.inclusive(find_metric(metric, profile.columns) or metric)
     return found

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.calls import (
     CALLS,
@@ -56,6 +55,7 @@ from proton_bench.analysis.metrics.values import (
     time_seconds,
 )
 from proton_bench.errors import MetricError, PluginError, ProtonError
+from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.metrics.spans import is_span
 from proton_bench.model.profile import Profile
@@ -303,9 +303,7 @@ def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> Metri
     return replace(source, name=formula.name, values=values, valid=valid)
 
 
-def _ratio(
-    values: npt.NDArray[Any], valid: npt.NDArray[np.bool_], *, by: MetricValues
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def _ratio(values: Array, valid: Mask, *, by: MetricValues) -> tuple[Array, Mask]:
     return quotient(values, by.values, valid & by.valid)
 
 

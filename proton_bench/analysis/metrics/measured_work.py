@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.kernels.gpu_facts import are_missing
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
@@ -40,6 +39,7 @@ from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Floats, Integers, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.counter_columns import (
     COUNTED_TIME,
@@ -111,16 +111,14 @@ def _shares(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricVal
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
 
 
-def _kernel_ns(profile: Profile) -> npt.NDArray[np.float64]:
+def _kernel_ns(profile: Profile) -> Floats:
     """Return the time of all kernels of each row: of merged runs some may have no counters."""
     is_kernel = profile.kinds == FrameKind.KERNEL
     own = np.where(is_kernel, own_numbers(profile, _KERNEL_TIME), 0.0)
     return preorder.sums(profile.parents, own)
 
 
-def interval_half(
-    variance: npt.NDArray[np.float64] | float, bias: npt.NDArray[np.float64] | float
-) -> npt.NDArray[np.float64]:
+def interval_half(variance: Floats | float, bias: Floats | float) -> Floats:
     """Return half of the 95 % interval of the time in which a unit was busy, in ns.
 
     The variance of a row holds all of its error. In a sum of rows it forgets that a part of these
@@ -130,13 +128,11 @@ def interval_half(
         variance: Summed variances in ns^2.
         bias: Summed errors that come back in every row, in ns.
     """
-    half: npt.NDArray[np.float64] = _95_PERCENT * np.maximum(
-        np.sqrt(np.maximum(variance, 0.0)), bias
-    )
+    half: Floats = _95_PERCENT * np.maximum(np.sqrt(np.maximum(variance, 0.0)), bias)
     return half
 
 
-def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArray[np.float64]:
+def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> Floats:
     """Return half of the interval of a unit's time for each row; infinite if unknown."""
     known = tuple(recorded)
     variance = find_metric(variance_column(unit), known)
@@ -186,9 +182,6 @@ _WIDTHS = (
     (re.compile(r"\bf64\b"), 64),
 )
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Amount:
@@ -203,7 +196,7 @@ class Amount:
 
     values: Floats
     halves: Floats
-    valid: Flags
+    valid: Mask
     seconds: Floats
 
 
@@ -347,7 +340,7 @@ def _traffic(profile: Profile) -> MetricValues:
     return MetricValues(_TRAFFIC, Aggregation.PROPERTY, texts, valid, _MEANINGS[_TRAFFIC])
 
 
-def _scaled(profile: Profile, unit: str, scale: Floats) -> tuple[Floats, Floats, Flags]:
+def _scaled(profile: Profile, unit: str, scale: Floats) -> tuple[Floats, Floats, Mask]:
     """Return busy time x scale with half of its interval, and where the share is known."""
     busy = _own(profile, busy_column(unit))
     variance = _below(profile, _own(profile, variance_column(unit)) * scale**2)
@@ -393,7 +386,7 @@ def _tensor_rates(profile: Profile) -> Floats:
     return found
 
 
-def _tensor_widths(profile: Profile) -> npt.NDArray[np.int64]:
+def _tensor_widths(profile: Profile) -> Integers:
     """Return the width of operands of each row that uses tensor pipes, in bits; 0 if not known.
 
     Their counter also moves a few points with other pipes, so that small shares say nothing.
@@ -412,11 +405,11 @@ def _tensor_widths(profile: Profile) -> npt.NDArray[np.int64]:
     return widths
 
 
-def _is_width_known(profile: Profile) -> Flags:
+def _is_width_known(profile: Profile) -> Mask:
     """Mark the rows in which tensor pipes of unknown width took at most 6 points of the time."""
     time, busy = _own(profile, COUNTED_TIME), _own(profile, busy_column("tensor"))
     unknown = (busy > WIDEST / 100 * time) & (_tensor_rates(profile) <= 0)
-    known: Flags = _below(profile, np.where(unknown, busy, 0.0)) <= WIDEST / 100 * _below(
+    known: Mask = _below(profile, np.where(unknown, busy, 0.0)) <= WIDEST / 100 * _below(
         profile, time
     )
     return known

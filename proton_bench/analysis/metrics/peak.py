@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, find_metric
 from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.errors import MetricError, UsageError
+from proton_bench.model.arrays import Floats, Mask
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import offered_by_others
@@ -247,7 +247,7 @@ def device_peaks(device: Device) -> Mapping[str, float]:
     return {name: rate for name, rate in peaks.items() if rate > 0}
 
 
-def least_seconds(profile: Profile) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def least_seconds(profile: Profile) -> tuple[Floats, Mask]:
     """Return the least time of each row's own work, and which rows ran on a known device.
 
     That is the larger of the sum of flops<width> / peak of the width, and of bytes / bandwidth.
@@ -278,13 +278,9 @@ def no_work(what: str) -> MetricError:
     )
 
 
-def _seconds_of(
-    profile: Profile, name: str, peaks: Sequence[Mapping[str, float]]
-) -> npt.NDArray[np.float64]:
+def _seconds_of(profile: Profile, name: str, peaks: Sequence[Mapping[str, float]]) -> Floats:
     """Return the time of each row's own amount at the peak rate; 0 if it has none."""
     # The last entry answers for rows without a device, whose position is -1.
     seconds_per_one = np.array([*(1.0 / p[name] if name in p else 0.0 for p in peaks), 0.0])
-    result: npt.NDArray[np.float64] = (
-        own_numbers(profile, name) * seconds_per_one[profile.device_rows]
-    )
+    result: Floats = own_numbers(profile, name) * seconds_per_one[profile.device_rows]
     return result

@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import SECONDS, find_metric
 from proton_bench.analysis.metrics.peak import (
@@ -27,6 +25,7 @@ from proton_bench.analysis.metrics.peak import (
 from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.errors import MetricError
+from proton_bench.model.arrays import Array, Floats, Mask
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
@@ -44,9 +43,6 @@ _MEANINGS = {
     _INTENSITY: "operations per byte of the row and all rows below it",
 }
 _NONE, _SEVERAL = -1, -2  # devices of a row
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,10 +64,10 @@ class Roofline:
     time_seconds: Floats
     operations: Floats
     moved_bytes: Floats
-    valid: Flags
+    valid: Mask
     unknown: tuple[str, ...] = ()
 
-    def bounds(self) -> npt.NDArray[Any]:
+    def bounds(self) -> Array:
         """Return "compute" or "memory" for each row, whichever is most of its attainable time."""
         is_compute = self.compute_seconds * 2 >= self.seconds
         return np.where(is_compute, "compute", "memory").astype(object)
@@ -182,7 +178,7 @@ def _total(profile: Profile, own: Floats) -> Floats:
     return np.where(leaves, own, total)
 
 
-def single_devices(profile: Profile) -> npt.NDArray[Any]:
+def single_devices(profile: Profile) -> Array:
     """Return the device of each row: its own, or the only one of the rows below; -1 for none."""
     own, parents = profile.device_rows.tolist(), profile.parents.tolist()
     places = list(own)
@@ -196,7 +192,7 @@ def single_devices(profile: Profile) -> npt.NDArray[Any]:
 
 def _unknown(
     profile: Profile,
-    places: npt.NDArray[Any],
+    places: Array,
     *,
     work: Mapping[str, Floats],
     peaks: list[Mapping[str, float]],

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import SECONDS, SELF, find_metric, unknown_metric
 from proton_bench.errors import MetricError
+from proton_bench.model.arrays import Array, Floats, Mask
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.metrics.spans import is_span, spans_of
 from proton_bench.model.profile import Profile
@@ -43,10 +43,10 @@ class MetricValues:
 
     name: str
     aggregation: Aggregation
-    values: npt.NDArray[Any]
-    valid: npt.NDArray[np.bool_]
+    values: Array
+    valid: Mask
     meaning: str = ""
-    halves: npt.NDArray[np.float64] | None = None
+    halves: Floats | None = None
 
     @property
     def title(self) -> str:
@@ -58,7 +58,7 @@ class MetricValues:
         """Whether values can be compared and added."""
         return self.values.dtype != np.dtype(object)
 
-    def take(self, rows: npt.NDArray[Any]) -> MetricValues:
+    def take(self, rows: Array) -> MetricValues:
         """Return the values of these rows (positions or mask)."""
         halves = None if self.halves is None else self.halves[rows]
         return replace(self, values=self.values[rows], valid=self.valid[rows], halves=halves)
@@ -88,9 +88,7 @@ class DerivedMetric:
     needs_samples: bool = False
 
 
-def quotient(
-    values: npt.NDArray[Any], by: npt.NDArray[Any], known: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def quotient(values: Array, by: Array, known: Mask) -> tuple[Floats, Mask]:
     """Return values / by and a mask of valid results; division by zero is not valid."""
     known = known & (by != 0)
     result = np.full(len(values), np.nan)
@@ -103,9 +101,7 @@ _WEIGHT = "weight of "
 _MEANING = "mean over the kernels of the row and all rows below it, weighted by time"
 
 
-def with_mean(
-    profile: Profile, name: str, *, values: npt.NDArray[Any], weights: npt.NDArray[Any]
-) -> Profile:
+def with_mean(profile: Profile, name: str, *, values: Array, weights: Array) -> Profile:
     """Return the profile with a mean; rows of weight 0 have no value.
 
     Args:
@@ -233,7 +229,7 @@ def time_seconds(profile: Profile) -> MetricValues:
     return MetricValues(time.name, time.aggregation, time.values * second, time.valid)
 
 
-def own_numbers(profile: Profile, name: str) -> npt.NDArray[np.float64]:
+def own_numbers(profile: Profile, name: str) -> Floats:
     """Return the number of each row alone, 0 where it has none."""
     full = find_metric(name, profile.columns)
     if full is None or not profile.columns[full].kind.is_number:
@@ -242,7 +238,7 @@ def own_numbers(profile: Profile, name: str) -> npt.NDArray[np.float64]:
     return np.where(column.known, column.values, 0).astype(np.float64)
 
 
-def own_ns(profile: Profile, name: str) -> npt.NDArray[np.float64]:
+def own_ns(profile: Profile, name: str) -> Floats:
     """Return the time of each row alone in ns, 0 where it has none or the metric is no time."""
     full = find_metric(name, profile.columns)
     unit = SECONDS.get(MetricSpec(full).unit, 0.0) if full is not None else 0.0

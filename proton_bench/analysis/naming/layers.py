@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from proton_bench.model.arrays import Indexes
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, group_equal_rows, regroup
@@ -58,7 +58,7 @@ class _Naming:
         changed: Whether a name differs from the recorded one.
     """
 
-    frames: npt.NDArray[np.int32]
+    frames: Indexes
     strings: StringTable
     changed: bool = False
 

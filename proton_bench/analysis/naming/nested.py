@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.host_time import NOT_RECORDED, import_rows, is_runner
 from proton_bench.analysis.naming.frame_names import Places, PythonFrame, parse_frame
+from proton_bench.model.arrays import Indexes, Mask
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, number_paths, regroup, row_labels
@@ -130,8 +130,8 @@ def _without_runs(
 
 
 def _named(
-    profile: Profile, runs: _Runs, folded: Mask, *, groups: Rows, counted: bool
-) -> tuple[tuple[str, ...], Rows]:
+    profile: Profile, runs: _Runs, folded: Mask, *, groups: Indexes, counted: bool
+) -> tuple[tuple[str, ...], Indexes]:
     """Return strings and frames in which folded rows say for how many frames they stand."""
     table = StringTable(profile.strings)
     frames = profile.frames.copy()
@@ -165,9 +165,6 @@ IMPORTS_NAME = "<imports>"
 _MADE = "<"  # such as <string>, and unlike <frozen os>
 _FROZEN = "<frozen "
 _RECURSIVE = (FrameKind.PYTHON, FrameKind.SCOPE, FrameKind.LAYER, FrameKind.OP)
-
-Rows = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 
 
 def fold_nested(profile: Profile, *, counted: bool = True) -> Profile:
@@ -205,7 +202,7 @@ def fold_nested(profile: Profile, *, counted: bool = True) -> Profile:
     return regroup(stack, _groups(stack, belongs), profile)
 
 
-def _top_rows(profile: Profile) -> Rows:
+def _top_rows(profile: Profile) -> Indexes:
     """Return for each row its ancestor right below the root."""
     found = np.zeros(len(profile), dtype=np.int32)
     tops = np.flatnonzero(profile.parents == 0)
@@ -239,7 +236,7 @@ def _is_made(profile: Profile, frames: list[PythonFrame | None]) -> Mask:
     return np.array(made_rows, dtype=np.bool_)
 
 
-def _owners(parents: Rows, gone: Mask) -> list[int]:
+def _owners(parents: Indexes, gone: Mask) -> list[int]:
     """Return for each row the row that it is part of."""
     owners = list(range(len(parents)))
     flags = gone.tolist()
@@ -250,7 +247,7 @@ def _owners(parents: Rows, gone: Mask) -> list[int]:
 
 
 def _name_levels(
-    profile: Profile, recursive: Mask, owners: list[int], *, names: Rows, table: StringTable
+    profile: Profile, recursive: Mask, owners: list[int], *, names: Indexes, table: StringTable
 ) -> None:
     """Name recursive rows with the most levels of them."""
     levels = [1] * len(profile)
@@ -263,11 +260,11 @@ def _name_levels(
         names[owner] = table.index(f"{profile.name(owner)} [{count} levels]")
 
 
-def _groups(stack: Stack, owners: Rows) -> Rows:
+def _groups(stack: Stack, owners: Indexes) -> Indexes:
     """Return numbers that are equal for rows to sum: those of one owner, and equal siblings."""
     kept = owners == np.arange(len(owners))
     rows, places = np.flatnonzero(kept), np.cumsum(kept) - 1
     above = stack.parents[rows]
     parents = np.where(above >= 0, places[np.maximum(above, 0)], -1).astype("<i4")
-    groups: Rows = number_paths(parents, row_labels(stack)[rows])[places[owners]]
+    groups: Indexes = number_paths(parents, row_labels(stack)[rows])[places[owners]]
     return groups

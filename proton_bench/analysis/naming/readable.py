@@ -13,6 +13,7 @@ from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.analysis.naming.layers import fold_layers, fold_steps
 from proton_bench.analysis.naming.nested import fold_library_frames, fold_nested
 from proton_bench.analysis.view.names import stable_name
+from proton_bench.model.arrays import Indexes
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
@@ -45,7 +46,7 @@ def folded(profile: Profile, readable: Readable) -> Profile:
 
 def texts_of(
     strings: Sequence[str],
-    rows: Iterable[tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]],
+    rows: Iterable[tuple[Indexes, npt.NDArray[np.uint8]]],
     readable: Readable,
     *,
     provenance: Provenance,

@@ -10,13 +10,12 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.choices import QUANTILES
 from proton_bench.analysis.view.names import stable_name
+from proton_bench.model.arrays import Array, Floats
 from proton_bench.model.columns import (
-    Array,
     array_of,
     masked,
     metric_columns,
@@ -57,7 +56,7 @@ TABLES: dict[str, dict[str, str]] = {
 }
 
 
-def quantiles(table: DistributionTable) -> npt.NDArray[np.float64]:
+def quantiles(table: DistributionTable) -> Floats:
     """Return a line per distribution with the `QUANTILES` of its samples, NaN where unknown.
 
     They are those of `Distribution.quantile`: exact where single samples were kept, which is up to
@@ -79,14 +78,14 @@ def quantiles(table: DistributionTable) -> npt.NDArray[np.float64]:
     for place in np.flatnonzero(~is_raw).tolist():
         entry = table.get(int(table.rows[place]))
         if entry is not None and not entry.moments_only and entry.n:
-            known = entry.quantiles(wanted)
-            found[place] = [np.nan if value is None else value for value in known]
+            values = entry.quantiles(wanted)
+            found[place] = [np.nan if value is None else value for value in values]
     return found
 
 
-def _samples(table: DistributionTable, places: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+def _samples(table: DistributionTable, places: Array, count: int) -> Array:
     starts = table.sample_offsets[places].astype(np.int64)
-    found: npt.NDArray[Any] = table.samples[starts[:, None] + np.arange(count)].astype(np.float64)
+    found: Array = table.samples[starts[:, None] + np.arange(count)].astype(np.float64)
     return found
 
 

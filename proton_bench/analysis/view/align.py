@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.view.select import MetricTree
 from proton_bench.errors import UsageError
+from proton_bench.model.arrays import Array, Floats, Indexes, Integers, Mask
 from proton_bench.model.frame import StringTable
 from proton_bench.model.preorder import positions
 from proton_bench.model.regroup import number_paths
-
-Rows = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,9 +26,9 @@ class LabelledTree:
         twins: The first sibling that a row is summed with, or itself.
     """
 
-    parents: Rows
-    labels: npt.NDArray[np.int64]
-    twins: npt.NDArray[Any] | None = None
+    parents: Indexes
+    labels: Integers
+    twins: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +40,8 @@ class Alignment:
         places: For each tree, the row of the union for each of its rows.
     """
 
-    parents: Rows
-    places: tuple[Rows, ...]
+    parents: Indexes
+    places: tuple[Indexes, ...]
 
 
 def align(trees: Sequence[LabelledTree]) -> Alignment:
@@ -70,7 +67,7 @@ def align(trees: Sequence[LabelledTree]) -> Alignment:
     return Alignment(ordered, tuple(np.split(places[groups], ends)))
 
 
-def stacked_parents(parents: Sequence[Rows]) -> Rows:
+def stacked_parents(parents: Sequence[Indexes]) -> Indexes:
     """Return the parents of trees put one after the other; each root has parent -1."""
     starts = np.cumsum([0, *map(len, parents)])
     moved = [
@@ -80,7 +77,7 @@ def stacked_parents(parents: Sequence[Rows]) -> Rows:
     return np.concatenate(moved).astype("<i4")
 
 
-def _stacked_twins(trees: Sequence[LabelledTree]) -> npt.NDArray[np.int64]:
+def _stacked_twins(trees: Sequence[LabelledTree]) -> Integers:
     start, found = 0, []
     for tree in trees:
         own = np.arange(len(tree.parents)) if tree.twins is None else tree.twins
@@ -89,9 +86,7 @@ def _stacked_twins(trees: Sequence[LabelledTree]) -> npt.NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def occurrences(
-    parents: Rows, labels: npt.NDArray[np.int64], twins: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def occurrences(parents: Indexes, labels: Integers, twins: Integers) -> Integers:
     """Return for each row the number of siblings with its label before it; twins count once."""
     size = int(labels.max()) + 1
     if size >= 2**62 // len(labels):
@@ -154,14 +149,14 @@ def _labelled(tree: MetricTree, known: dict[tuple[str, str], int]) -> LabelledTr
     return LabelledTree(tree.parents, np.array(labels, dtype=np.int64))
 
 
-def _sources(places: Rows, total: int) -> Rows:
+def _sources(places: Indexes, total: int) -> Indexes:
     """Return for each row of the union its row in the tree, -1 for none."""
     found = np.full(total, -1, dtype="<i4")
     found[places] = np.arange(len(places))
     return found
 
 
-def _difference(left: MetricValues, right: MetricValues, sides: list[Rows]) -> MetricValues:
+def _difference(left: MetricValues, right: MetricValues, sides: list[Indexes]) -> MetricValues:
     if not (left.is_number and right.is_number):
         raise UsageError(f"metric {left.name!r} is not a number, so it has no difference")
     one, one_valid = _spread(left, sides[0])
@@ -169,9 +164,7 @@ def _difference(left: MetricValues, right: MetricValues, sides: list[Rows]) -> M
     return MetricValues(left.name, left.aggregation, one - other, one_valid | other_valid)
 
 
-def _spread(
-    metric: MetricValues, rows: Rows
-) -> tuple[npt.NDArray[np.float64] | npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _spread(metric: MetricValues, rows: Indexes) -> tuple[Floats | Integers, Mask]:
     valid = (rows >= 0) & metric.valid[rows]
     values = np.where(valid, metric.values[rows], 0)
     return values, valid

@@ -13,14 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import UsageError
+from proton_bench.model.arrays import Indexes, Mask
 from proton_bench.model.frame import StringTable
 from proton_bench.model.profile import Profile
-
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int32]
 
 _SECONDS, _SECONDS_OF_NAME = 1.0, 20e-6
 _COUNTED_GROUP = re.compile(r"\)\{(?:\d*,)?(\d*)\}")
@@ -74,7 +71,7 @@ class NameFilter:
     def keep(
         self,
         strings: Sequence[str],
-        ends: Rows,
+        ends: Indexes,
         find: Callable[[Mask], Mask],
         *,
         recorded: Sequence[str] = (),
@@ -153,7 +150,7 @@ def _check_counts(expression: str, what: str) -> None:
         raise UsageError(f"{what} {expression[:200]!a} repeats groups too often")
 
 
-def rows_below(rows: Mask, ends: Rows) -> Mask:
+def rows_below(rows: Mask, ends: Indexes) -> Mask:
     """Mark the given rows and all rows below them."""
     depth = np.zeros(len(rows) + 1, dtype=np.int64)
     np.add.at(depth, np.flatnonzero(rows), 1)
@@ -161,7 +158,7 @@ def rows_below(rows: Mask, ends: Rows) -> Mask:
     return np.cumsum(depth[:-1]) > 0
 
 
-def rows_above(rows: Mask, ends: Rows) -> Mask:
+def rows_above(rows: Mask, ends: Indexes) -> Mask:
     """Mark the given rows and all rows above them."""
     running = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(rows, out=running[1:])

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.host_time import OTHER_THREADS
 from proton_bench.analysis.metrics.values import MetricValues
-from proton_bench.analysis.view.select import Mask, MetricTree
+from proton_bench.analysis.view.select import MetricTree
+from proton_bench.model.arrays import Floats, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 
@@ -77,7 +78,7 @@ def outlined(tree: MetricTree, most_lines: int) -> Outline:
     return Outline(_drawn(tree, lines), hidden, least / total if total > 0 else 0.0)
 
 
-def _weights(tree: MetricTree, of_scopes: float) -> npt.NDArray[np.float64]:
+def _weights(tree: MetricTree, of_scopes: float) -> Floats:
     """Return for each row the largest absolute value of the row and the rows below it.
 
     Args:
@@ -98,7 +99,7 @@ def _weights(tree: MetricTree, of_scopes: float) -> npt.NDArray[np.float64]:
     return np.array(weights)
 
 
-def _sizes(metric: MetricValues) -> npt.NDArray[np.float64]:
+def _sizes(metric: MetricValues) -> Floats:
     return np.abs(np.where(metric.valid, metric.values, 0).astype(np.float64))
 
 
@@ -108,7 +109,7 @@ def _total(first: MetricValues) -> float:
     return total if np.isfinite(total) else 0.0
 
 
-def _lines(tree: MetricTree, weights: npt.NDArray[np.float64], least: float) -> _Lines:
+def _lines(tree: MetricTree, weights: Floats, least: float) -> _Lines:
     shown = (weights >= least) & (weights > 0)
     shown[0] = True
     parents = np.maximum(tree.parents, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +17,13 @@ from proton_bench.analysis.naming.nested import fold_nested
 from proton_bench.analysis.naming.readable import Readable, folded, texts_of
 from proton_bench.analysis.view.names import NameFilter, rows_above, rows_below, with_stable_names
 from proton_bench.errors import UsageError
+from proton_bench.model.arrays import Array, Indexes, Integers, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
 from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.preorder import depths, positions, subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, fold_into_ancestors, regroup
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +45,8 @@ class MetricTree:
     """
 
     strings: tuple[str, ...]
-    parents: npt.NDArray[np.int32]
-    frames: npt.NDArray[np.int32]
+    parents: Indexes
+    frames: Indexes
     kinds: npt.NDArray[np.uint8]
     devices: tuple[str, ...]
     metrics: tuple[MetricValues, ...]
@@ -64,7 +62,7 @@ class MetricTree:
         """Return the row's name."""
         return self.strings[int(self.frames[row])]
 
-    def depths(self) -> npt.NDArray[np.int32]:
+    def depths(self) -> Indexes:
         """Return for each row the number of rows above it."""
         return depths(self.parents)
 
@@ -81,7 +79,7 @@ class MetricTree:
             cut=cut,
         )
 
-    def reordered(self, order: npt.NDArray[np.int64]) -> MetricTree:
+    def reordered(self, order: Integers) -> MetricTree:
         """Return the same rows in another pre-order.
 
         Args:
@@ -100,7 +98,7 @@ class MetricTree:
         )
 
 
-def renumbered(parents: npt.NDArray[np.int32], keep: Mask) -> npt.NDArray[np.int32]:
+def renumbered(parents: Indexes, keep: Mask) -> Indexes:
     """Return the parents of the kept rows, as indexes of kept rows."""
     places = np.cumsum(keep, dtype=np.int64) - 1
     above = parents[keep]
@@ -141,14 +139,14 @@ def flattened(profile: Profile) -> Profile:
     return regroup(stack, numbers[group.reshape(-1)], profile)
 
 
-def _labels(profile: Profile) -> npt.NDArray[np.int64]:
+def _labels(profile: Profile) -> Integers:
     """Return one number for name, kind and device of each row."""
     labels = profile.frames.astype(np.int64) * 256 + profile.kinds
-    devices: npt.NDArray[np.int64] = labels * (len(profile.devices) + 1) + profile.device_rows + 1
+    devices: Integers = labels * (len(profile.devices) + 1) + profile.device_rows + 1
     return devices
 
 
-def _of_work(column: MetricColumn, is_work: npt.NDArray[np.bool_]) -> MetricColumn:
+def _of_work(column: MetricColumn, is_work: Mask) -> MetricColumn:
     """Return the column unchanged if it adds up, else without values of rows without work."""
     if column.spec.aggregation is Aggregation.INCLUSIVE:
         return column
@@ -159,7 +157,7 @@ def _of_work(column: MetricColumn, is_work: npt.NDArray[np.bool_]) -> MetricColu
     return replace(column, valid=valid, values=np.where(valid, column.values, nothing))
 
 
-def _measured(profile: Profile) -> npt.NDArray[np.bool_]:
+def _measured(profile: Profile) -> Mask:
     """Mark rows with a count or time of their own, else leaves; lines are their kernel's."""
     marked = np.zeros(len(profile), dtype=np.bool_)
     for base in _OF_DEVICES if runs_on_devices(profile) else _OF_HOST:
@@ -172,7 +170,7 @@ def _measured(profile: Profile) -> npt.NDArray[np.bool_]:
     marked &= kernels | ~rows_below(kernels, profile.subtree_end)
     if bool(marked.any()):
         return marked
-    leaves: npt.NDArray[np.bool_] = profile.subtree_end == np.arange(1, len(profile) + 1)
+    leaves: Mask = profile.subtree_end == np.arange(1, len(profile) + 1)
     leaves[0] = False
     return leaves
 
@@ -282,7 +280,7 @@ def _by_size(tree: MetricTree) -> MetricTree:
     return tree.reordered(order)
 
 
-def _ranks(by: MetricValues) -> npt.NDArray[np.int64]:
+def _ranks(by: MetricValues) -> Integers:
     texts = by.values if by.is_number else np.array([str(value) for value in by.values])
     _, ranks = np.unique(texts, return_inverse=True)
     ranks = ranks.astype(np.int64)
@@ -429,7 +427,7 @@ def prune(profile: Profile, keep: Mask) -> Profile:
 def _pruned(column: MetricColumn, keep: Mask) -> MetricColumn:
     if column.offsets is None:
         return replace(column, values=column.values[keep], valid=column.valid[keep])
-    lengths: npt.NDArray[Any] = np.diff(column.offsets)
+    lengths: Array = np.diff(column.offsets)
     offsets = np.zeros(int(keep.sum()) + 1, dtype=np.int64)
     np.cumsum(lengths[keep], out=offsets[1:])
     values = column.values[np.repeat(keep, lengths)]

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.occupancy import LIMITS, occupancy, resident_blocks
 from proton_bench.analysis.metrics.values import mean_names, mean_values, own_numbers, with_mean
+from proton_bench.model.arrays import Floats
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.profile import Profile
 
@@ -80,7 +80,7 @@ def with_launch_facts(profile: Profile) -> Profile:
     return profile
 
 
-def launch_means(profile: Profile) -> dict[str, npt.NDArray[np.float64]]:
+def launch_means(profile: Profile) -> dict[str, Floats]:
     """Return the facts of each row with those below it, NaN where unknown; {} if none has any."""
     known = mean_names(profile)
     return {

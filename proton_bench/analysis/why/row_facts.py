@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.accounting.host_time import HOST_WALL, recorded_times, run_ns
@@ -25,6 +24,7 @@ from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.launch_facts import Launch, launch_means
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Floats
 from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind
 from proton_bench.model.metrics.counter_columns import (
@@ -86,8 +86,6 @@ def _pairs(said: object, depth: int = 1) -> list[tuple[str, float]]:
             pairs.append((str(name), float(value)))
     return pairs
 
-
-Floats = npt.NDArray[np.float64]
 
 _CPU = "CPU"
 # Rows of these kinds are of the host where they name no device.

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.host_time import run_ns
 from proton_bench.analysis.metrics.values import MetricValues
@@ -16,6 +15,7 @@ from proton_bench.analysis.why.row_facts import QUANTITIES, Facts, RowFacts
 from proton_bench.analysis.why.rules import BOUND, CPU_RULES, RULES, counter_evidence
 from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, WHY, Evidence, Verdict
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Floats, Indexes
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.support.units import duration_text
@@ -30,8 +30,6 @@ _ENOUGH_BURSTS = 3
 _SHORT = 40
 _ALMOST_ALL = 0.995
 _PART = 0.05  # of a row's time
-
-Floats = npt.NDArray[np.float64]
 
 
 class Verdicts:
@@ -146,7 +144,7 @@ class _Sums:
     largest: list[int]
 
 
-def _largest(parents: npt.NDArray[np.int32], times: Floats) -> list[int]:
+def _largest(parents: Indexes, times: Floats) -> list[int]:
     """Return for each row the row with most time among it and the rows below it, -1 for none."""
     values: list[float] = times.tolist()
     found = [row if value > 0 else -1 for row, value in enumerate(values)]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt
+from proton_bench.model.arrays import Integers
 
 BLOCK = 1 << 20
 MAX_PIECE = 1 << 23
@@ -150,9 +150,7 @@ class _Splitter:
                 start = place + 1
         yield from self._remainder(start, places, after)
 
-    def _remainder(
-        self, start: int, places: npt.NDArray[np.int64], after: npt.NDArray[np.int64]
-    ) -> Iterator[Batch]:
+    def _remainder(self, start: int, places: Integers, after: Integers) -> Iterator[Batch]:
         """Take what is complete of an array or frame that goes on; ``rest`` is what is left."""
         content, first = self.rest, int(np.searchsorted(places, start))
         depth = int(after[first - 1]) if first else self._depth
@@ -203,7 +201,7 @@ class _Splitter:
             )
 
 
-def _brackets(plain: bytes, depth: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _brackets(plain: bytes, depth: int) -> tuple[Integers, Integers]:
     """Return where brackets outside of texts stand, and the depth behind each."""
     classes = _CLASS[np.frombuffer(plain, dtype=np.uint8)]
     places = np.flatnonzero(classes)

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import MetricError
 from proton_bench.formats.base import WriteOnly
 from proton_bench.formats.protobuf import Message, varint
+from proton_bench.model.arrays import Array, Integers
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.metrics.spans import with_self_times
@@ -71,7 +71,7 @@ def _source_frame(profile: Profile, row: int) -> FlameFrame:
     return FlameFrame(name)
 
 
-def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]]]:
+def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, Array]]:
     """Return the metrics that add up over the tree, with each row's own values.
 
     Where none does, these are the self times of host ranges. NaN and negative values have no width:
@@ -89,7 +89,7 @@ def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]
     return found
 
 
-def _amounts(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]]]:
+def _amounts(profile: Profile) -> list[tuple[MetricColumn, Array]]:
     found = []
     for column in profile.columns.values():
         if column.spec.aggregation is Aggregation.INCLUSIVE and column.kind.is_number:
@@ -169,11 +169,11 @@ def depth_note(profile: Profile, most: int) -> tuple[str, ...]:
     return (f"levels below {most} of {deepest} are summed into those above",)
 
 
-def whole_numbers(column: MetricColumn, own: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def whole_numbers(column: MetricColumn, own: Array) -> Integers:
     """Return values as whole numbers, the largest that 64 bits hold at most."""
     if column.kind is ValueKind.INT:
         return own.astype(np.int64)
-    found: npt.NDArray[np.int64] = np.minimum(np.rint(own), 2.0**63 - 1024).astype(np.int64)
+    found: Integers = np.minimum(np.rint(own), 2.0**63 - 1024).astype(np.int64)
     return found
 
 

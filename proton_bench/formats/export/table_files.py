@@ -15,7 +15,8 @@ import numpy as np
 
 from proton_bench.errors import MissingExtraError
 from proton_bench.formats.base import WriteOnly
-from proton_bench.model.columns import Array, chosen, metric_columns, objects, row_columns
+from proton_bench.model.arrays import Array
+from proton_bench.model.columns import chosen, metric_columns, objects, row_columns
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.formats.base import decoded
 from proton_bench.formats.hatchet.rows import HatchetRows, losses
 from proton_bench.formats.hatchet.tree import Node, device_map, tree_profile
+from proton_bench.model.arrays import Integers
 from proton_bench.model.profile import Profile
 
 _decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])
@@ -57,7 +57,7 @@ class HatchetMsgpack:
         return losses(profile)
 
 
-def _write_nodes(rows: HatchetRows, shown: npt.NDArray[np.int64], content: list[bytes]) -> None:
+def _write_nodes(rows: HatchetRows, shown: Integers, content: list[bytes]) -> None:
     profile = rows.profile
     names = [_encode({"name": name, "type": "function"}) for name in profile.strings]
     children = np.bincount(profile.parents[shown[1:]], minlength=len(profile)).tolist()

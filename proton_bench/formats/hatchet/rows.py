@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.formats.hatchet.tree import DEVICE_ID, DEVICE_TYPE, EXCLUSIVE_NAMES, upstream_name
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Indexes, Mask
 from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
@@ -165,18 +165,14 @@ class _Reshaping:
             distributions={},
         )
 
-    def _used_devices(
-        self, places: npt.NDArray[np.int32], total: int
-    ) -> tuple[tuple[Device, ...], npt.NDArray[np.int32]]:
+    def _used_devices(self, places: Indexes, total: int) -> tuple[tuple[Device, ...], Indexes]:
         numbers: dict[int, int] = {}
         rows = np.full(total, -1, dtype="<i4")
         for row, device in self._device_of.items():
             rows[places[row]] = numbers.setdefault(device, len(numbers))
         return tuple(self._profile.devices[device] for device in numbers), rows
 
-    def _columns(
-        self, is_shown: npt.NDArray[np.bool_], target: npt.NDArray[np.int32], total: int
-    ) -> Iterator[MetricColumn]:
+    def _columns(self, is_shown: Mask, target: Indexes, total: int) -> Iterator[MetricColumn]:
         for name, column in self._profile.columns.items():
             kept = replace(column, valid=column.valid & is_shown)
             if not column.kind.is_vector:
@@ -224,7 +220,7 @@ class HatchetRows:
 
     profile: Profile
     cells: list[dict[str, Any]]
-    has_values: npt.NDArray[np.bool_]
+    has_values: Mask
     aggregations: dict[str, str]
 
     @classmethod

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.limits import take_table
+from proton_bench.model.arrays import Indexes, Mask
 from proton_bench.model.builder import with_strings
 from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
@@ -96,9 +97,7 @@ def _index(text: Any) -> int | None:
     return index if 0 <= index < _MAX_INDEX else None
 
 
-def device_rows(
-    cells: Cells, known: dict[DeviceKey, Device], *, total: int
-) -> npt.NDArray[np.int32]:
+def device_rows(cells: Cells, known: dict[DeviceKey, Device], *, total: int) -> Indexes:
     """Take the two device metrics out of ``cells`` and return each row's device position.
 
     Devices missing in the map are added to ``known`` with unknown facts. Rows with only one of the
@@ -185,7 +184,6 @@ def _is_built_in(name: str) -> bool:
 
 
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
-_Mask = npt.NDArray[np.bool_]
 
 
 class NodeFrame(msgspec.Struct, gc=False):
@@ -319,7 +317,7 @@ def _columns(
     ]
 
 
-def _marked(columns: list[MetricColumn], placed: npt.NDArray[np.int32]) -> tuple[_Mask, _Mask]:
+def _marked(columns: list[MetricColumn], placed: Indexes) -> tuple[Mask, Mask]:
     """Mark rows that ran on a device, and rows that were sampled."""
     ran, sampled = (np.zeros(len(placed), dtype=np.bool_) for _ in range(2))
     for column in columns:
@@ -332,10 +330,10 @@ def _marked(columns: list[MetricColumn], placed: npt.NDArray[np.int32]) -> tuple
 
 def _kinds(
     strings: tuple[str, ...],
-    frames: npt.NDArray[np.int32],
-    parents: npt.NDArray[np.int32],
+    frames: Indexes,
+    parents: Indexes,
     *,
-    marked: tuple[_Mask, _Mask],
+    marked: tuple[Mask, Mask],
 ) -> npt.NDArray[np.uint8]:
     """Infer kinds from upstream's names and metrics; the rest stays unknown."""
     ran, sampled = marked

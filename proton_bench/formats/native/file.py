@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.limits import reading, take_bytes, take_table
+from proton_bench.model.arrays import Array, Indexes, Mask
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
@@ -77,7 +77,7 @@ def inflate(packed: PackedBytes, source: str, what: str) -> bytes:
 
 def array(
     packed: PackedColumn, source: str, *, what: str, dtype: str, count: int | None = None
-) -> npt.NDArray[Any]:
+) -> Array:
     """Return the column as a read-only array.
 
     Args:
@@ -110,7 +110,7 @@ def pack_bytes(content: bytes) -> dict[str, Any]:
     return {"codec": "raw", "size": len(content), "bytes": content}
 
 
-def pack(values: npt.NDArray[Any], dtype: str) -> dict[str, Any]:
+def pack(values: Array, dtype: str) -> dict[str, Any]:
     """Return the map for an array."""
     return {"dtype": dtype, **pack_bytes(values.astype(dtype, copy=False).tobytes())}
 
@@ -168,9 +168,7 @@ def metric_column(
     return MetricColumn(spec, kind, values, valid, offsets, own)
 
 
-def _valid(
-    packed: PackedColumn | None, source: str, what: str, *, rows: int
-) -> npt.NDArray[np.bool_]:
+def _valid(packed: PackedColumn | None, source: str, what: str, *, rows: int) -> Mask:
     if packed is None:
         return np.ones(rows, dtype=np.bool_)
     bits = array(packed, source, what=what, dtype="|u1", count=(rows + 7) // 8)
@@ -483,13 +481,11 @@ def _profile(layout: _Layout, source: str, extra: dict[str, Any]) -> Profile:
     )
 
 
-def _optional(
-    packed: PackedColumn | None, source: str, what: str, *, rows: int
-) -> npt.NDArray[np.int32]:
+def _optional(packed: PackedColumn | None, source: str, what: str, *, rows: int) -> Indexes:
     if packed is None:
         return np.full(rows, -1, dtype="<i4")
     return array(packed, source, what=what, dtype="<i4", count=rows)
 
 
-def _pack_optional(values: npt.NDArray[np.int32]) -> dict[str, Any] | None:
+def _pack_optional(values: Indexes) -> dict[str, Any] | None:
     return pack(values, "<i4") if bool((values >= 0).any()) else None

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.path_tree import BYTES, COUNT, TIME
 from proton_bench.formats.timeline.ranges import FAR_NS, MAX_NS, UNTIMED, Timeline
+from proton_bench.model.arrays import Array, Integers, Mask
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import LONG_IDLE_NS, DeviceUse, latency_bucket
@@ -27,9 +26,6 @@ _MOST = 2**63 - 1
 _FAR_NS = 2**61  # differences and sums of times below this fit 64 bits
 # NCCL's kernels also take time while they wait for the other devices.
 _WAITING = re.compile(r"(_Z\d+)?nccl(Dev)?Kernel")
-
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def is_waiting_kernel(name: str) -> bool:
@@ -52,23 +48,23 @@ class DeviceWork:
         is_waiting: Whether it mostly waits for other devices.
     """
 
-    device: Numbers
-    scope: Numbers
-    start: Numbers
-    end: Numbers
-    called: Numbers
+    device: Integers
+    scope: Integers
+    start: Integers
+    end: Integers
+    called: Integers
     is_timed: Mask
     is_waiting: Mask
 
-    def take(self, places: npt.NDArray[Any] | slice) -> DeviceWork:
+    def take(self, places: Array | slice) -> DeviceWork:
         """Return these elements, in this order."""
         names = ("device", "scope", "start", "end", "called", "is_timed", "is_waiting")
         return DeviceWork(*(getattr(self, name)[places] for name in names))
 
     @property
-    def latencies(self) -> Numbers:
+    def latencies(self) -> Integers:
         """Launch latencies in ns, negative where the clocks disagree."""
-        found: Numbers = (self.start - self.called)[self.is_timed]
+        found: Integers = (self.start - self.called)[self.is_timed]
         return found
 
 
@@ -119,7 +115,7 @@ def _uses_of(work: DeviceWork, device: int, scopes: Sequence[str]) -> Iterator[D
         )
 
 
-def _blocks(work: DeviceWork) -> tuple[npt.NDArray[Any], Numbers]:
+def _blocks(work: DeviceWork) -> tuple[Array, Integers]:
     """Return the first element of each stretch in which something ran, and when it ended."""
     until = np.maximum.accumulate(work.end)
     begins = np.ones(len(until), dtype=np.bool_)
@@ -158,7 +154,7 @@ def _use(work: DeviceWork, device: int) -> DeviceUse:
     )
 
 
-def _histogram(latencies: Numbers) -> tuple[int, tuple[int, ...]]:
+def _histogram(latencies: Integers) -> tuple[int, tuple[int, ...]]:
     distinct, counts = np.unique(latencies, return_counts=True)
     numbers = [latency_bucket(value) for value in distinct.tolist()]
     first = min(numbers)
@@ -198,11 +194,9 @@ _NONE, _SEVERAL = -1, -2
 _EARLY_NS = 10**9
 _LAUNCHED = (FrameKind.KERNEL, FrameKind.GRAPH)
 
-Rows = npt.NDArray[np.int64]
-
 
 def place_work(
-    timeline: Timeline, launch_rows: Rows, *, path_rows: Rows | None = None
+    timeline: Timeline, launch_rows: Integers, *, path_rows: Integers | None = None
 ) -> DeviceWork:
     """Add the rows of device work below the rows of their launches, and return when it ran.
 
@@ -244,7 +238,7 @@ def place_work(
     )
 
 
-def _fits_launch(timeline: Timeline, launch: Rows) -> npt.NDArray[np.bool_]:
+def _fits_launch(timeline: Timeline, launch: Integers) -> Mask:
     """Return which work may have begun when it says: about when its launch was, or the others' are.
 
     Clocks of hosts and devices may differ by more, but then for all work alike.
@@ -264,7 +258,7 @@ def _fits_launch(timeline: Timeline, launch: Rows) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _place_by_range(timeline: Timeline, parents: Rows) -> npt.NDArray[np.bool_]:
+def _place_by_range(timeline: Timeline, parents: Integers) -> Mask:
     """Give work without a correlation id the row of the range that it names, if that is one row."""
     found = np.zeros(len(parents), dtype=np.bool_)
     orphans, named = timeline.orphans, timeline.range_ids
@@ -281,7 +275,7 @@ def _place_by_range(timeline: Timeline, parents: Rows) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _first_kernels(timeline: Timeline, launch: Rows) -> npt.NDArray[np.bool_]:
+def _first_kernels(timeline: Timeline, launch: Integers) -> Mask:
     """Mark the first kernel of each launch: a graph launches many, and has one latency."""
     work = timeline.work
     places = np.flatnonzero((launch >= 0) & np.isin(work["kind"], _LAUNCHED))
@@ -292,14 +286,12 @@ def _first_kernels(timeline: Timeline, launch: Rows) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _waiting_names(timeline: Timeline) -> npt.NDArray[np.bool_]:
+def _waiting_names(timeline: Timeline) -> Mask:
     texts = timeline.tree.strings.texts()
     return np.array([is_waiting_kernel(text) for text in texts], dtype=np.bool_)
 
 
-def _add_sums(
-    timeline: Timeline, parents: Rows, *, latency: Rows, is_timed: npt.NDArray[np.bool_]
-) -> None:
+def _add_sums(timeline: Timeline, parents: Integers, *, latency: Integers, is_timed: Mask) -> None:
     """Add work of equal path, device and variant as one, in order of first appearance."""
     tree, work = timeline.tree, timeline.work
     keys = (*(work[name] for name in ("variant", "device", "kind", "name")), parents)
@@ -335,17 +327,17 @@ def _add_sums(
             tree.put(row, WAITING, 1)
 
 
-def _heads(keys: tuple[Rows, ...]) -> Rows:
+def _heads(keys: tuple[Integers, ...]) -> Integers:
     """Return where a new group begins among sorted keys."""
     differs = np.zeros(len(keys[0]), dtype=np.bool_)
     differs[:1] = True
     for key in keys:
         differs[1:] |= key[1:] != key[:-1]
-    found: Rows = np.flatnonzero(differs)
+    found: Integers = np.flatnonzero(differs)
     return found
 
 
-def _sums(timeline: Timeline, values: Rows, heads: Rows) -> list[int]:
+def _sums(timeline: Timeline, values: Integers, heads: Integers) -> list[int]:
     if not len(heads):
         return []
     if float(values.sum(dtype=np.float64)) >= MAX_NS:
@@ -354,7 +346,7 @@ def _sums(timeline: Timeline, values: Rows, heads: Rows) -> list[int]:
     return found
 
 
-def _launch_of(timeline: Timeline, launch_rows: Rows) -> Rows:
+def _launch_of(timeline: Timeline, launch_rows: Integers) -> Integers:
     """Return for each piece of work its launch, `_NONE`, or `_SEVERAL` if they differ in path."""
     launches, work = timeline.launches, timeline.work
     split = len(launches)

@@ -6,11 +6,11 @@ from array import array
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.path_tree import COUNT, HOST, RANGES, TIME
 from proton_bench.formats.timeline.ranges import MAX_NS, Timeline
+from proton_bench.model.arrays import Integers
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.metrics.spans import WALL
@@ -21,8 +21,6 @@ _CHUNK = 1 << 15
 _FOREVER = 2**63
 # Profilers may note the end of a call some microseconds late; one that they missed lasts on and on.
 _LATE_NS = 50_000
-
-Rows = npt.NDArray[np.int64]
 
 
 class Nesting:
@@ -48,7 +46,13 @@ class Nesting:
     """
 
     def __init__(
-        self, *, thread: Rows, start: Rows, end: Rows, kind: Rows, rounding_ns: int = 0
+        self,
+        *,
+        thread: Integers,
+        start: Integers,
+        end: Integers,
+        kind: Integers,
+        rounding_ns: int = 0,
     ) -> None:
         # Of ranges that start together the longer one is the outer one, else the first one.
         self.order = np.lexsort((-end, kind == POINT, start, thread))
@@ -111,7 +115,7 @@ class Nesting:
         opened.append((until, index))
 
 
-def _columns(order: Rows, *columns: Rows) -> Iterator[tuple[int, ...]]:
+def _columns(order: Integers, *columns: Integers) -> Iterator[tuple[int, ...]]:
     """Yield the number of each range and its values, in this order."""
     for first in range(0, len(order), _CHUNK):
         part = order[first : first + _CHUNK]
@@ -120,7 +124,7 @@ def _columns(order: Rows, *columns: Rows) -> Iterator[tuple[int, ...]]:
 
 def place_ranges(
     timeline: Timeline, *, roots: dict[int, int] | None = None, own: str | None = None
-) -> Rows:
+) -> Integers:
     """Add the rows of all ranges, and return the row of each launch.
 
     A launch belongs to the innermost range that is open when it starts. ``wall (ns)`` receives the
@@ -171,7 +175,7 @@ def place_ranges(
     return placed[total:]
 
 
-def _ended_calls(timeline: Timeline) -> tuple[Rows, int]:
+def _ended_calls(timeline: Timeline) -> tuple[Integers, int]:
     """Return when ranges ended, and of how many only another call tells.
 
     A call has ended when its caller calls the next one. One that starts with its caller ends with
@@ -208,7 +212,7 @@ def _calls_at_once(timeline: Timeline) -> Iterator[tuple[int, int]]:
     yield from zip(inner[is_at_once].tolist(), outer[is_at_once].tolist(), strict=True)
 
 
-def _add(timeline: Timeline, metric: str, values: Rows) -> None:
+def _add(timeline: Timeline, metric: str, values: Integers) -> None:
     """Add the values of all ranges to their rows."""
     if float(values.sum(dtype=np.float64)) >= MAX_NS:
         raise corrupt(timeline.reading.source, "its times add up to more than 64 bits hold")

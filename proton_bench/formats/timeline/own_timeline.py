@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.limits import take_bytes, take_items
@@ -21,6 +20,7 @@ from proton_bench.formats.timeline.nesting import Nesting, place_ranges
 from proton_bench.formats.timeline.ranges import Columns, Timeline, Work
 from proton_bench.formats.timeline.slices import HOST as ON_HOST
 from proton_bench.formats.timeline.slices import CallPath, TimelineSlice
+from proton_bench.model.arrays import Integers
 from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind
 from proton_bench.model.members import Member, merge_members
@@ -347,7 +347,7 @@ class SessionTimeline:
         profile = timeline.tree.build(self._reading, devices)
         return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)
 
-    def _rows(self) -> npt.NDArray[np.int64]:
+    def _rows(self) -> Integers:
         """Add the rows of all paths but those of work, and return the row of each."""
         rows = [0]  # numbers of paths count up
         row, index = self.timeline.tree.row, self.timeline.tree.strings.index
@@ -365,7 +365,7 @@ class SessionTimeline:
             rows.append(row(rows[parent], known[0], kind, device=device))
         return np.array(rows, dtype=np.int64)
 
-    def _add_host_values(self, rows: npt.NDArray[np.int64]) -> None:
+    def _add_host_values(self, rows: Integers) -> None:
         tree = self.timeline.tree
         for path, ranges in self._walls.items():
             tree.add_range(int(rows[path]), *ranges)
@@ -382,7 +382,7 @@ class SessionTimeline:
             tree.add(int(rows[path]), TIME, int(times[path]))
             tree.add(int(rows[path]), COUNT, int(counts[path]))
 
-    def _add_work_values(self, rows: npt.NDArray[np.int64]) -> None:
+    def _add_work_values(self, rows: Integers) -> None:
         tree = self.timeline.tree
         places = [
             tree.row(int(rows[parent]), name, kind, device=device)

@@ -11,9 +11,9 @@ from collections.abc import Hashable
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.formats.path_tree import PathTree, Reading
+from proton_bench.model.arrays import Integers, Mask
 from proton_bench.model.frame import FrameKind
 
 MAX_NS = 2**62
@@ -56,14 +56,14 @@ class Columns:
                 column.extend(values)
             self._waiting.clear()
 
-    def keep(self, chosen: npt.NDArray[np.bool_], **changed: npt.NDArray[np.int64]) -> None:
+    def keep(self, chosen: Mask, **changed: Integers) -> None:
         """Leave out all other rows, and change columns."""
         for name, column in self._arrays.items():
             values = changed.get(name, self[name])[chosen].astype(column.typecode)
             self._arrays[name] = array(column.typecode, values.tobytes())
         self._length = int(chosen.sum())
 
-    def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
+    def __getitem__(self, name: str) -> Integers:
         self._settle()
         found = self._arrays[name]
         if not found:
@@ -235,16 +235,16 @@ class Timeline:
         self.launches.keep(kept[1])
         self.keep_work(kept[2])
 
-    def keep_ranges(self, kept: npt.NDArray[np.bool_]) -> None:
+    def keep_ranges(self, kept: Mask) -> None:
         """Leave out all other ranges."""
         _keep(self.ranges, kept, "range", self.range_ids, self.calls, self.callers)
 
-    def keep_work(self, kept: npt.NDArray[np.bool_]) -> None:
+    def keep_work(self, kept: Mask) -> None:
         """Leave out all other device work."""
         _keep(self.work, kept, "work", self.moved, self.paths, self.orphans)
 
 
-def _keep(columns: Columns, kept: npt.NDArray[np.bool_], name: str, *others: Columns) -> None:
+def _keep(columns: Columns, kept: Mask, name: str, *others: Columns) -> None:
     """Keep these rows, and of the others the rows that name one of them by its number."""
     if kept.all():
         return

@@ -39,9 +39,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-Numbers = npt.NDArray[np.float64]
+from proton_bench.model.arrays import Floats, Integers, Mask
+
 Columns = npt.NDArray[np.floating[Any]]
-Places = npt.NDArray[np.int64]
 
 # Of fewer points no order is rare: eight have 8! / 4! / 4! = 70, in either direction.
 FEWEST_POINTS = 8
@@ -81,7 +81,7 @@ class _Part:
 
 
 def divide(
-    series: Sequence[Numbers],
+    series: Sequence[Floats],
     *,
     level: float,
     seed: int = 0,
@@ -212,7 +212,7 @@ def _within_first(columns: Columns) -> Columns:
     return sums
 
 
-def scores_of(values: Numbers) -> Columns:
+def scores_of(values: Floats) -> Columns:
     """Return the normal scores of values, divided by the greatest one; ties have one score.
 
     The score of the r-th of n values is the (r - 1/2) / n quantile of the normal distribution (van
@@ -232,7 +232,7 @@ def _tested(
     *,
     level: float,
     generator: np.random.Generator,
-) -> Numbers:
+) -> Floats:
     """Return the p-value of each part, or an upper bound that suffices."""
     p_values = np.ones(len(parts))
     left = [_Alike.of(parts, rows) for rows in _with_equal_scores(parts)]
@@ -268,11 +268,11 @@ class _Alike:
         greater: Those that are as great.
     """
 
-    rows: Places
+    rows: Integers
     scores: Columns
     limits: Columns
-    number: Places
-    greater: Places
+    number: Integers
+    greater: Integers
 
     @classmethod
     def of(cls, parts: Sequence[Columns], rows: Sequence[int]) -> _Alike:
@@ -284,14 +284,14 @@ class _Alike:
         counts = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
         return cls(np.array(rows), columns[:, 0], limits, *counts)
 
-    def is_counting(self) -> npt.NDArray[np.bool_]:
+    def is_counting(self) -> Mask:
         """Return for which parts more orders can change the p-value."""
-        found: npt.NDArray[np.bool_] = self.greater < _ENOUGH
+        found: Mask = self.greater < _ENOUGH
         return found
 
-    def p_values(self) -> Numbers:
+    def p_values(self) -> Floats:
         """Return the p-values of the parts, or upper bounds where orders are still counted."""
-        found: Numbers = np.minimum(_ENOUGH / (self.number + self.is_counting()), 1.0)
+        found: Floats = np.minimum(_ENOUGH / (self.number + self.is_counting()), 1.0)
         return found
 
     def draw(self, wanted: int, generator: np.random.Generator) -> None:
@@ -308,7 +308,7 @@ class _Alike:
             active = active[~has_enough]
 
 
-def _adjusted(p_values: Numbers) -> Numbers:
+def _adjusted(p_values: Floats) -> Floats:
     """Return the least false discovery rate at which each test counts (Benjamini, Hochberg 1995).
 
     The i-th of M sorted p-values is multiplied by ``M / i`` and is at most the next one.

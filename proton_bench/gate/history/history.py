@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baselines import check_plain
@@ -22,11 +21,10 @@ from proton_bench.gate.history.steps import Step, find_steps, shift_between
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.location import SHORT_NS
 from proton_bench.gate.verdict.result import SuiteVerdict
+from proton_bench.model.arrays import Floats
 from proton_bench.support.files import write_file
 from proton_bench.support.inputs import read_file
 from proton_bench.support.text import visible
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +76,15 @@ class Series:
     key: SeriesKey
     metric: str
     points: tuple[Point, ...]
-    values: Numbers
+    values: Floats
     direction: int
     is_quarantined: bool
     share: float
     later: int
 
-    def logarithms(self) -> Numbers:
+    def logarithms(self) -> Floats:
         """Return the natural logarithms of the values."""
-        found: Numbers = np.log(self.values)
+        found: Floats = np.log(self.values)
         return found
 
 
@@ -204,7 +202,7 @@ class Trace:
         return tuple(float(np.exp(np.median(part))) for part in self._parts)
 
     @property
-    def _parts(self) -> list[npt.NDArray[np.float64]]:
+    def _parts(self) -> list[Floats]:
         """The logarithms of the values before, between and after the steps."""
         return np.split(self.series.logarithms(), [step.at for step in self.steps])
 
@@ -227,9 +225,7 @@ class Trace:
             and self._is_left(step, before, parts[-1])
         )
 
-    def _is_left(
-        self, step: Step, before: npt.NDArray[np.float64], now: npt.NDArray[np.float64]
-    ) -> bool:
+    def _is_left(self, step: Step, before: Floats, now: Floats) -> bool:
         change, *ends = shift_between(before, now)
         certain = min(map(self._worse, ends))
         return self._worse(change) >= _LEFT_PART * abs(step.change) or certain >= math.log1p(_LEFT)

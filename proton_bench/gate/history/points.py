@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.frame_names import parse_frame
@@ -23,6 +22,7 @@ from proton_bench.gate.statistics.location import SHORT_NS, locate
 from proton_bench.gate.verdict.benchmarks import compared_runs, measured_runs, whole_benchmarks
 from proton_bench.gate.verdict.checks import Check, choose_checks, lasting_keys, observe_checks
 from proton_bench.gate.verdict.measured import Measured
+from proton_bench.model.arrays import Floats
 from proton_bench.model.preorder import subtree_ends
 
 _SHARE_PART = 0.25
@@ -230,7 +230,7 @@ def _values(
         )
 
 
-def _middle(values: npt.NDArray[np.float64]) -> float:
+def _middle(values: Floats) -> float:
     """Return the median of the known values; NaN unless all are positive and have a logarithm."""
     known = values[np.isfinite(values)]
     return float(np.median(known)) if len(known) and bool((known > 0.0).all()) else math.nan

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.gate.history.divisive import (
     FEWEST_BESIDE,
@@ -16,8 +15,7 @@ from proton_bench.gate.history.divisive import (
     divide,
     scores_of,
 )
-
-Numbers = npt.NDArray[np.float64]
+from proton_bench.model.arrays import Floats, Integers
 
 # Smaller changes are certain in long series, but other constants in a kernel, or another day, may
 # cause a quarter of a percent.
@@ -62,7 +60,7 @@ class Step:
 
 
 def find_steps(
-    series: Sequence[Numbers],
+    series: Sequence[Floats],
     *,
     level: float,
     seed: int = 0,
@@ -86,7 +84,7 @@ def find_steps(
     ]
 
 
-def shift_between(before: Numbers, after: Numbers) -> tuple[float, float, float]:
+def shift_between(before: Floats, after: Floats) -> tuple[float, float, float]:
     """Return how much later values are greater, with the ends of a 90 % interval.
 
     The median of all differences (Hodges, Lehmann 1963, Ann. Math. Stat. 34:598) with the interval
@@ -99,7 +97,7 @@ def shift_between(before: Numbers, after: Numbers) -> tuple[float, float, float]
     return float(np.median(every)), float(every[rank - 1]), float(every[count - rank])
 
 
-def _settled(values: Numbers, divisions: Sequence[Division]) -> list[Division]:
+def _settled(values: Floats, divisions: Sequence[Division]) -> list[Division]:
     """Place each division again between its neighbours, which were not known when it was found."""
     found = list(divisions)
     for place, each in enumerate(found):
@@ -109,7 +107,7 @@ def _settled(values: Numbers, divisions: Sequence[Division]) -> list[Division]:
     return found
 
 
-def _placed(columns: Numbers, at: int) -> npt.NDArray[np.int64]:
+def _placed(columns: Floats, at: int) -> Integers:
     """Return for each column the index from which its points are nearer to its later level.
 
     Least absolute deviations from the medians on both sides (Bai 1995, Econometric Theory 11:403).
@@ -117,11 +115,11 @@ def _placed(columns: Numbers, at: int) -> npt.NDArray[np.int64]:
     before, after = np.median(columns[:at], axis=0), np.median(columns[at:], axis=0)
     costs = np.cumsum(np.abs(columns - before) - np.abs(columns - after), axis=0)
     inner = costs[FEWEST_BESIDE - 1 : len(columns) - FEWEST_BESIDE]
-    found: npt.NDArray[np.int64] = inner.argmin(axis=0) + FEWEST_BESIDE
+    found: Integers = inner.argmin(axis=0) + FEWEST_BESIDE
     return found
 
 
-def _large(values: Numbers, divisions: list[Division], typical: float) -> list[Division]:
+def _large(values: Floats, divisions: list[Division], typical: float) -> list[Division]:
     """Leave out divisions that are too small, the smallest first.
 
     They have less than `LEAST_CHANGE`, or less than lasting noise makes of nothing.
@@ -141,7 +139,7 @@ def _large(values: Numbers, divisions: list[Division], typical: float) -> list[D
     return left
 
 
-def _typical(series: Sequence[Numbers], divided: Sequence[Sequence[Division]]) -> float:
+def _typical(series: Sequence[Floats], divided: Sequence[Sequence[Division]]) -> float:
     """Return the median of the correlations of consecutive points of all series.
 
     Most of them have no step that is noise. The correlation of n independent points has a variance
@@ -160,7 +158,7 @@ def _typical(series: Sequence[Numbers], divided: Sequence[Sequence[Division]]) -
     return typical if typical > 2.0 * math.sqrt(shared + own / len(found)) else 0.0
 
 
-def _lasting_spread(values: Numbers, divisions: Sequence[Division], typical: float) -> float:
+def _lasting_spread(values: Floats, divisions: Sequence[Division], typical: float) -> float:
     """Return the spread of independent points whose means vary as much as those of the values.
 
     With ``r`` the correlation of consecutive points, the mean of n points has the variance
@@ -184,11 +182,11 @@ def _lasting_spread(values: Numbers, divisions: Sequence[Division], typical: flo
     return spread * math.sqrt((1.0 + found) / (1.0 - found))
 
 
-def _spread_of(values: Numbers) -> float:
+def _spread_of(values: Floats) -> float:
     return _MAD * float(np.median(np.abs(values)))
 
 
-def _correlation(parts: Sequence[Numbers]) -> float:
+def _correlation(parts: Sequence[Floats]) -> float:
     """Return the correlation of consecutive points.
 
     It is that of the normal scores of what is left beside straight lines between the divisions,
@@ -203,11 +201,11 @@ def _correlation(parts: Sequence[Numbers]) -> float:
     return min(found + 2.0 * len(parts) * (1.0 + 3.0 * found) / count, _MOST_LASTING)
 
 
-def _beside_lines(values: Numbers, divisions: Sequence[Division]) -> list[Numbers]:
+def _beside_lines(values: Floats, divisions: Sequence[Division]) -> list[Floats]:
     return [_beside_line(part) for part in np.split(values, [each.at for each in divisions])]
 
 
-def _beside_line(values: Numbers) -> Numbers:
+def _beside_line(values: Floats) -> Floats:
     """Return the residuals of a straight line, because a drift is not noise.
 
     Its slope is the median of those between all pairs of points (Theil, Sen 1968, J. Am. Stat.
@@ -216,12 +214,12 @@ def _beside_line(values: Numbers) -> Numbers:
     times = np.arange(len(values))
     first, last = np.triu_indices(len(values), 1)
     slope = float(np.median((values[last] - values[first]) / (last - first)))
-    left: Numbers = values - slope * times
+    left: Floats = values - slope * times
     return left - np.median(left)
 
 
 def _steps(
-    values: Numbers, divisions: Sequence[Division], generator: np.random.Generator
+    values: Floats, divisions: Sequence[Division], generator: np.random.Generator
 ) -> tuple[Step, ...]:
     found = []
     for place, each in enumerate(divisions):
@@ -235,7 +233,7 @@ def _steps(
     return tuple(found)
 
 
-def _drifts(before: Numbers, change: float) -> bool:
+def _drifts(before: Floats, change: float) -> bool:
     """Return whether the points before a step move the same way already (Kendall 1938)."""
     count = len(before)
     first, last = np.triu_indices(count, 1)
@@ -244,7 +242,7 @@ def _drifts(before: Numbers, change: float) -> bool:
     return agreeing > _NORMAL_95 * spread
 
 
-def _range_of(before: Numbers, after: Numbers, generator: np.random.Generator) -> tuple[int, int]:
+def _range_of(before: Floats, after: Floats, generator: np.random.Generator) -> tuple[int, int]:
     """Return the 95 % range of the first index after a step, from the first point before it.
 
     Points are drawn anew on both sides of the step, and the step is looked for in them; it may be
@@ -268,6 +266,6 @@ def _around(divisions: Sequence[Division], place: int, length: int) -> tuple[int
     return start, divisions[place + 1].at if place + 1 < len(divisions) else length
 
 
-def _sides(values: Numbers, divisions: Sequence[Division], place: int) -> tuple[Numbers, Numbers]:
+def _sides(values: Floats, divisions: Sequence[Division], place: int) -> tuple[Floats, Floats]:
     start, end = _around(divisions, place, len(values))
     return values[start : divisions[place].at], values[divisions[place].at : end]

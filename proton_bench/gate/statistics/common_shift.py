@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.gate.statistics.decision import (
     FEWEST_PATHS,
@@ -22,11 +21,12 @@ from proton_bench.gate.statistics.decision import (
     changed_for_certain,
     one_sided,
 )
+from proton_bench.model.arrays import Mask
 
 _LEVEL = 0.05
 
 
-def controls_moved(evidence: Evidence, limits: Limits, controls: npt.NDArray[np.bool_]) -> bool:
+def controls_moved(evidence: Evidence, limits: Limits, controls: Mask) -> bool:
     """Return whether too many of the negative controls show a change beyond the margin.
 
     Args:
@@ -51,7 +51,7 @@ _USUAL = 3.09 * math.sqrt(2.0) * 0.015
 LARGEST_SHIFT = 0.02
 
 
-def common_shift(evidence: Evidence, paths: npt.NDArray[np.bool_]) -> float:
+def common_shift(evidence: Evidence, paths: Mask) -> float:
     """Return the median effect of the tested paths on the log scale, 0 for too few.
 
     Args:
@@ -63,8 +63,8 @@ def common_shift(evidence: Evidence, paths: npt.NDArray[np.bool_]) -> float:
 
 
 def explained_by_shift(
-    evidence: Evidence, limits: Limits, paths: npt.NDArray[np.bool_], *, looser: float = 1.0
-) -> npt.NDArray[np.bool_]:
+    evidence: Evidence, limits: Limits, paths: Mask, *, looser: float = 1.0
+) -> Mask:
     """Return which changes vanish beyond the common shift.
 
     The shift makes most paths significant, so the remaining changes are a family of their own.
@@ -81,5 +81,5 @@ def explained_by_shift(
     if int((evidence.tested & paths).sum()) < FEWEST_PATHS:
         beyond = effect - np.clip(effect, -looser * _USUAL, looser * _USUAL)
     remains = changed_for_certain(evidence, beyond, limits)
-    found: npt.NDArray[np.bool_] = evidence.tested & ~remains
+    found: Mask = evidence.tested & ~remains
     return found

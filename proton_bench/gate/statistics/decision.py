@@ -46,8 +46,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from proton_bench.model.arrays import Floats, Integers, Mask
 
 CONFIDENCE = 0.95
 # Share of gates without a change beyond the margins that may fail: half by noise, half by states.
@@ -79,13 +78,13 @@ class Limits:
         direction: +1 if more is worse, -1 if less is.
     """
 
-    threshold: Numbers
-    direction: Numbers
+    threshold: Floats
+    direction: Floats
 
     @property
-    def margin(self) -> Numbers:
+    def margin(self) -> Floats:
         """Changes up to this do not matter, on the log scale."""
-        found: Numbers = self.threshold / 2.0
+        found: Floats = self.threshold / 2.0
         return found
 
 
@@ -99,8 +98,8 @@ class Background:
         metrics: Metric of each check; noise is comparable only within a metric.
     """
 
-    floor: Numbers
-    resolution: Numbers
+    floor: Floats
+    resolution: Floats
     metrics: Sequence[str]
 
 
@@ -128,21 +127,21 @@ class Evidence:
         limited: Whether more runs do not make the effect more certain.
     """
 
-    effect: Numbers
-    spread: Numbers
-    typical: Numbers
-    freedom: Numbers
-    scale: Numbers
-    runs: npt.NDArray[np.int64]
-    residuals: Numbers
+    effect: Floats
+    spread: Floats
+    typical: Floats
+    freedom: Floats
+    scale: Floats
+    runs: Integers
+    residuals: Floats
     first_new: int
-    separation: npt.NDArray[np.int64]
-    order_effect: Numbers
-    resolution: Numbers
+    separation: Integers
+    order_effect: Floats
+    resolution: Floats
     tested: Mask
     steady: Mask
     unshared: Evidence | None = None
-    error: Numbers = field(init=False)
+    error: Floats = field(init=False)
     limited: Mask = field(init=False)
 
     def __post_init__(self) -> None:
@@ -150,7 +149,7 @@ class Evidence:
         object.__setattr__(self, "error", np.sqrt(np.maximum(variance, self.resolution)))
         object.__setattr__(self, "limited", self.resolution > variance)
 
-    def level(self, margin: Numbers) -> float:
+    def level(self, margin: Floats) -> float:
         """Return the p-value from which a check changed: its part of the false alarms by noise."""
         with np.errstate(invalid="ignore"):
             noisy = self.tested & (self.spread > _NOISIER * self.typical)
@@ -177,26 +176,26 @@ class Decisions:
             many, or if the check is allowed.
     """
 
-    effect: Numbers
-    low: Numbers
-    high: Numbers
-    p_worse: Numbers
+    effect: Floats
+    low: Floats
+    high: Floats
+    p_worse: Floats
     worse: Mask
     better: Mask
     allowed: Mask
     unshared: Mask
-    findable: Numbers
-    pairs: Numbers
+    findable: Floats
+    pairs: Floats
 
 
 # -- from values to evidence ---------------------------------------------------------------------
 def weigh(
-    base: Numbers,
-    new: Numbers,
+    base: Floats,
+    new: Floats,
     order: Sequence[float],
     *,
     background: Background,
-    margin: Numbers,
+    margin: Floats,
     fewest_runs: int,
 ) -> Evidence:
     """Return the effects of all checks.
@@ -224,11 +223,11 @@ def weigh(
 
 
 def _paired(
-    differences: Numbers,
-    signs: Numbers,
+    differences: Floats,
+    signs: Floats,
     background: Background,
     *,
-    margin: Numbers,
+    margin: Floats,
     fewest_runs: int,
 ) -> Evidence:
     known = np.isfinite(differences)
@@ -256,7 +255,7 @@ def _paired(
     )
 
 
-def _apart(base: Numbers, new: Numbers, background: Background, *, fewest_runs: int) -> Evidence:
+def _apart(base: Floats, new: Floats, background: Background, *, fewest_runs: int) -> Evidence:
     sides = (base, new)
     known = [np.isfinite(side) for side in sides]
     counts = np.stack([each.sum(axis=0) for each in known]).astype(np.float64)
@@ -283,12 +282,12 @@ def _apart(base: Numbers, new: Numbers, background: Background, *, fewest_runs: 
 
 
 def _evidence(
-    effect: Numbers,
-    residuals: Numbers,
+    effect: Floats,
+    residuals: Floats,
     background: Background,
     *,
-    freedom: Numbers,
-    runs: Numbers,
+    freedom: Floats,
+    runs: Floats,
     fewest_runs: int,
     **rest: Any,
 ) -> Evidence:
@@ -315,8 +314,8 @@ def _evidence(
 
 
 def _order_effects(
-    differences: Numbers, sides: Sequence[Mask], metrics: Sequence[str]
-) -> tuple[Numbers, Numbers]:
+    differences: Floats, sides: Sequence[Mask], metrics: Sequence[str]
+) -> tuple[Floats, Floats]:
     """Return the order effect of each check's metric, NaN if unknown, and the paths it is from."""
     first, second = (_mean(differences, side) for side in sides)
     own = (first - second) / 2.0
@@ -328,7 +327,7 @@ def _order_effects(
     return tau, paths
 
 
-def _shared(differences: Numbers, plain: Evidence, metrics: Sequence[str]) -> tuple[Numbers, Mask]:
+def _shared(differences: Floats, plain: Evidence, metrics: Sequence[str]) -> tuple[Floats, Mask]:
     """Return what the paths of each metric share in each pair, and the checks it is taken from."""
     shared, chosen = np.zeros_like(differences), np.zeros(len(metrics), dtype=np.bool_)
     for metric, rows in _rows_by_metric(metrics).items():
@@ -352,16 +351,16 @@ def _rows_by_metric(metrics: Sequence[str]) -> dict[str, npt.NDArray[np.intp]]:
     return {metric: np.array(rows, dtype=np.intp) for metric, rows in found.items()}
 
 
-def _signs_of(differences: Numbers) -> npt.NDArray[np.int64]:
+def _signs_of(differences: Floats) -> Integers:
     """Return the sign that all known differences of each check have, else 0."""
     known = np.isfinite(differences)
     ways = [(~known | (sign * differences > 0.0)).all(axis=0) for sign in (1.0, -1.0)]
     return np.where(known.any(axis=0), ways[0].astype(np.int64) - ways[1], 0)
 
 
-def _mean(values: Numbers, chosen: Mask) -> Numbers:
+def _mean(values: Floats, chosen: Mask) -> Floats:
     counts = chosen.sum(axis=0)
-    sums: Numbers = np.where(chosen, values, 0.0).sum(axis=0)
+    sums: Floats = np.where(chosen, values, 0.0).sum(axis=0)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
@@ -431,7 +430,7 @@ def _decided(evidence: Evidence, limits: Limits, *, part: float) -> Decisions:
     )
 
 
-def one_sided(effect: Numbers, margin: Numbers, *, error: Numbers, freedom: Numbers) -> Numbers:
+def one_sided(effect: Floats, margin: Floats, *, error: Floats, freedom: Floats) -> Floats:
     """Return ``P(t > (effect - margin) / error)``; NaN if unknown.
 
     With an error of 0 a difference is certain, and no difference undecided.
@@ -442,7 +441,7 @@ def one_sided(effect: Numbers, margin: Numbers, *, error: Numbers, freedom: Numb
     return np.where((freedom > 0) & np.isfinite(effect) & np.isfinite(error), found, np.nan)
 
 
-def changed_for_certain(evidence: Evidence, effect: Numbers, limits: Limits) -> Mask:
+def changed_for_certain(evidence: Evidence, effect: Floats, limits: Limits) -> Mask:
     """Return which tested checks changed significantly beyond the margin, in either direction.
 
     Args:
@@ -478,7 +477,7 @@ class _States:
     failing.
     """
 
-    def __init__(self, evidence: Evidence, margin: Numbers, level: float) -> None:
+    def __init__(self, evidence: Evidence, margin: Floats, level: float) -> None:
         self._steady = evidence.steady
         self._chances = np.zeros(len(margin))
         rows = np.flatnonzero(evidence.tested)
@@ -486,7 +485,7 @@ class _States:
             found = _chances(evidence, rows, margin, level=level, upper=upper)
             self._chances[rows] = np.maximum(self._chances[rows], found)
 
-    def separations(self, runs: Numbers) -> Numbers:
+    def separations(self, runs: Floats) -> Floats:
         """Return for each check the expected number of false separations after its pairs.
 
         Args:
@@ -494,18 +493,18 @@ class _States:
         """
         steady = self._chances[self._steady & (self._chances > 0.0)]
         found = _MOST_STATES**runs + (steady ** runs[..., None]).sum(axis=-1)
-        own: Numbers = np.where(self._steady, found, found + self._chances**runs)
+        own: Floats = np.where(self._steady, found, found + self._chances**runs)
         return own
 
-    def pairs(self) -> Numbers:
+    def pairs(self) -> Floats:
         """Return for each check the fewest pairs that states rarely separate, NaN for none."""
         counts = np.arange(2.0, MOST_PAIRS + 1.0, 2.0)[:, None]
         return _first(self.separations(counts) <= FALSE_ALARMS / 2.0, counts)
 
 
 def _chances(
-    evidence: Evidence, rows: npt.NDArray[np.intp], margin: Numbers, *, level: float, upper: bool
-) -> Numbers:
+    evidence: Evidence, rows: npt.NDArray[np.intp], margin: Floats, *, level: float, upper: bool
+) -> Floats:
     """Return for each row the chance that one pair looks slower by states, 0 without states."""
     away, margin = np.abs(_from_middles(evidence, rows, upper=upper)), margin[rows]
     known = np.isfinite(away)
@@ -524,34 +523,34 @@ def _chances(
     return np.where((count > 0) & certain, one, 0.0)
 
 
-def _from_middles(evidence: Evidence, rows: npt.NDArray[np.intp], *, upper: bool) -> Numbers:
+def _from_middles(evidence: Evidence, rows: npt.NDArray[np.intp], *, upper: bool) -> Floats:
     """Return differences from the middle pair of each path, or process of each side."""
     residuals, middle = evidence.residuals[:, rows], evidence.first_new
     parts = (residuals[:middle], residuals[middle:])
     return np.concatenate([part - _middle(part, upper=upper) for part in parts if len(part)])
 
 
-def _middle(values: Numbers, *, upper: bool) -> Numbers:
+def _middle(values: Floats, *, upper: bool) -> Floats:
     """Return the lower or upper median of each column without NaN; NaN if there is no number."""
     known = np.isfinite(values).sum(axis=0)
     place = known // 2 if upper else np.maximum(known - 1, 0) // 2
-    found: Numbers = np.sort(values, axis=0)[place, np.arange(values.shape[1])]  # NaN last
+    found: Floats = np.sort(values, axis=0)[place, np.arange(values.shape[1])]  # NaN last
     return found
 
 
 # -- power ---------------------------------------------------------------------------------------
-def quantile(probability: float, freedom: Numbers) -> Numbers:
+def quantile(probability: float, freedom: Floats) -> Floats:
     """Return quantiles of Student's t; NaN without degrees of freedom."""
     found = special.stdtrit(np.where(freedom > 0, freedom, 1.0), probability)
     return np.where(freedom > 0, found, np.nan)
 
 
-def _reach(level: float, freedom: Numbers) -> Numbers:
+def _reach(level: float, freedom: Floats) -> Floats:
     """Return how many standard errors beyond the margin are found with `POWER`."""
     return quantile(1.0 - level, freedom) + quantile(POWER, freedom)
 
 
-def detectable_with(pairs: int, evidence: Evidence, margin: Numbers) -> Numbers:
+def detectable_with(pairs: int, evidence: Evidence, margin: Floats) -> Floats:
     """Return the thresholds that so many pairs would hold with the noise of those at hand.
 
     Args:
@@ -580,7 +579,7 @@ def _after(pairs: int, evidence: Evidence) -> Evidence:
     )
 
 
-def _held_by_either(evidence: Evidence, plain: Numbers, own: Numbers) -> Numbers:
+def _held_by_either(evidence: Evidence, plain: Floats, own: Floats) -> Floats:
     """Return the thresholds that both tests together hold.
 
     Only a plain interval below the threshold lets an unchanged path pass, and only a plain effect
@@ -593,7 +592,7 @@ def _held_by_either(evidence: Evidence, plain: Numbers, own: Numbers) -> Numbers
 
 def _pairs(
     evidence: Evidence, limits: Limits, states: _States, *, asked: Mask, level: float
-) -> Numbers:
+) -> Floats:
     """Return the pairs that decide: that find a change, or show that it is within the threshold.
 
     Finding one takes as many as the states of the program need, too. The effect so far counts
@@ -618,8 +617,8 @@ def _pairs(
 
 
 def _pairs_for(
-    level: float, distance: Numbers, deviation: Numbers, *, freedom: Numbers, runs: Numbers
-) -> Numbers:
+    level: float, distance: Floats, deviation: Floats, *, freedom: Floats, runs: Floats
+) -> Floats:
     """Return how many pairs see a distance with `POWER`, even numbers from 4 on; NaN for too many.
 
     ``((t[1 - level] + t[0.9]) deviation / distance)^2`` (the usual sample size, e.g. Chow, Shao,
@@ -633,6 +632,6 @@ def _pairs_for(
     return _first(reach * deviation / np.sqrt(pairs) <= distance, pairs)
 
 
-def _first(holds: Mask, pairs: Numbers) -> Numbers:
+def _first(holds: Mask, pairs: Floats) -> Floats:
     """Return for each column the pairs of the first line that holds, NaN for none."""
     return np.where(holds.any(axis=0), pairs[np.argmax(holds, axis=0), 0], np.nan)

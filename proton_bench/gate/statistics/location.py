@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from proton_bench.model.arrays import Floats
 from proton_bench.model.metrics.distribution import Distribution, Intervals
 
 
@@ -39,8 +39,8 @@ class Sample:
 
     known: Intervals
     mean: float = math.nan
-    values: Numbers = field(init=False)
-    counts: Numbers = field(init=False)
+    values: Floats = field(init=False)
+    counts: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", self.known.middles())
@@ -66,8 +66,6 @@ class Sample:
             return None
         return cls(known, distribution.mean)
 
-
-Numbers = npt.NDArray[np.float64]
 
 SHORT_NS = 10_000.0
 TRIMMED = 0.1
@@ -111,7 +109,7 @@ def grouped_quantile(sample: Sample, q: float, tick: float = 0.0) -> float:
     return float(np.clip(found, sample.known.lows[0], sample.known.highs[-1]))
 
 
-def _edges(sample: Sample, tick: float) -> tuple[Numbers, Numbers]:
+def _edges(sample: Sample, tick: float) -> tuple[Floats, Floats]:
     """Return the interval of the launches of each value: at most half way to the next value."""
     values = sample.values
     half_ways = (values[1:] + values[:-1]) / 2.0
@@ -133,7 +131,7 @@ def trimmed_mean(sample: Sample, trimmed: float = TRIMMED) -> float:
     return float(np.average(sample.values, weights=_kept(sample, trimmed)))
 
 
-def _kept(sample: Sample, trimmed: float) -> Numbers:
+def _kept(sample: Sample, trimmed: float) -> Floats:
     """Return how many launches of each value a trimmed mean uses."""
     total = sample.size
     if total >= 3:
@@ -142,7 +140,7 @@ def _kept(sample: Sample, trimmed: float) -> Numbers:
     kept = np.minimum(upto, total * (1.0 - trimmed)) - np.maximum(
         upto - sample.counts, total * trimmed
     )
-    found: Numbers = np.maximum(kept, 0.0)
+    found: Floats = np.maximum(kept, 0.0)
     return found
 
 

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.host_time import HOST_METRICS
 from proton_bench.analysis.run import Run
@@ -25,6 +24,7 @@ from proton_bench.gate.machine import CANARY_SCOPE
 from proton_bench.gate.policy import Policy, Threshold, parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.verdict.measured import Measured, measure
+from proton_bench.model.arrays import Floats, Mask
 from proton_bench.model.benchmark_columns import (
     BENCHMARK,
     CALLS,
@@ -149,14 +149,14 @@ def one_sided(base: Sequence[Run], new: Sequence[Run]) -> str:
     )
 
 
-def whole_benchmarks(measured: Measured) -> npt.NDArray[np.bool_]:
+def whole_benchmarks(measured: Measured) -> Mask:
     """Mark the rows of whole benchmarks: each is checked, however fast it is."""
     known = np.isfinite(measured.sums(_WHOLE))
-    found: npt.NDArray[np.bool_] = np.logical_or.reduce(known, axis=0)
+    found: Mask = np.logical_or.reduce(known, axis=0)
     return found
 
 
-def launch_slack(measured: Measured) -> npt.NDArray[np.float64]:
+def launch_slack(measured: Measured) -> Floats:
     """Return the tolerance of launch counts for each run and row: 0 if they are exact.
 
     If a path is not launched equally in every call, its launches per call depend on the number of

@@ -29,9 +29,8 @@ from proton_bench.gate.statistics.location import (
 from proton_bench.gate.verdict.benchmarks import whole_benchmarks
 from proton_bench.gate.verdict.measured import SUMMED, Measured
 from proton_bench.gate.verdict.result import Reason
+from proton_bench.model.arrays import Floats, Mask
 from proton_bench.model.frame import FrameKind
-
-Mask = npt.NDArray[np.bool_]
 
 # Rows that stand for what is below them.
 _ONE_LAUNCH = [FrameKind.OP, FrameKind.PYTHON, FrameKind.STATE, FrameKind.LINE]
@@ -203,7 +202,7 @@ def _groups(measured: Measured) -> Mask:
     return found
 
 
-def _walls(measured: Measured) -> Numbers:
+def _walls(measured: Measured) -> Floats:
     """Return the share of each row in the elapsed time of all outermost scopes, 0 for none.
 
     A scope that has nearly all the time of the checked one around it on each side is not checked
@@ -214,7 +213,7 @@ def _walls(measured: Measured) -> Numbers:
     known: Mask = np.asarray(base & new)
     known[0] &= measured.whole and not measured.nested
     if measured.nested:  # there totals are elapsed times already
-        shares: Numbers = np.maximum(*measured.side_shares(inclusive=True))
+        shares: Floats = np.maximum(*measured.side_shares(inclusive=True))
         return np.where(known, shares, 0.0)
     parents = measured.comparison.tree.parents.tolist()
     means = [each.mean(axis=0) for each in measured.sides(np.where(finite, values, 0.0))]
@@ -227,7 +226,7 @@ def _walls(measured: Measured) -> Numbers:
             known[0] = False
         covered.append(own if known[row] else around)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Numbers = np.maximum(*(each / each[0] for each in means))
+        found: Floats = np.maximum(*(each / each[0] for each in means))
     return np.where(known & np.isfinite(found), found, 0.0)
 
 
@@ -327,7 +326,7 @@ def elapsed_times(checks: Sequence[Check]) -> Mask:
     return np.array([each.threshold.metric == "wall" for each in checks], dtype=np.bool_)
 
 
-def limits_of(checks: Sequence[Check], typical: Numbers) -> Limits:
+def limits_of(checks: Sequence[Check], typical: Floats) -> Limits:
     """Return thresholds on the log scale.
 
     Growing by a share ``r`` and shrinking back are both ``ln(1 + r)``, so swapping the sides swaps
@@ -355,8 +354,6 @@ def _part(threshold: Threshold, typical: float) -> float:
     return absolute / float(typical) if known else 1.0
 
 
-Numbers = npt.NDArray[np.float64]
-
 _FROM_SUMS = frozenset({"total", "wall", *SUMMED})
 _SLOWEST = 0.1
 # A larger error, as a share of a threshold, could change a verdict.
@@ -376,29 +373,29 @@ class Observations:
         first_new: Number of base runs.
     """
 
-    values: Numbers
-    tick_variances: Numbers
+    values: Floats
+    tick_variances: Floats
     metrics: tuple[str, ...]
     notes: tuple[tuple[Reason, ...], ...]
     first_new: int
 
-    def logarithms(self) -> tuple[Numbers, Numbers]:
+    def logarithms(self) -> tuple[Floats, Floats]:
         """Return ``ln`` of the values of base and new runs; NaN unless positive."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(self.values > 0.0, np.log(self.values), np.nan)
         return logs[: self.first_new], logs[self.first_new :]
 
-    def typical(self) -> tuple[Numbers, Numbers]:
+    def typical(self) -> tuple[Floats, Floats]:
         """Return the geometric means of both sides, NaN without positive values."""
         base, new = (_mean(each) for each in self.logarithms())
         return np.exp(base), np.exp(new)
 
-    def between(self) -> Numbers:
+    def between(self) -> Floats:
         """Return the geometric mean of both sides, which does not depend on their order."""
         base, new = self.typical()
         return np.sqrt(base) * np.sqrt(new)
 
-    def tick_floor(self, *, paired: bool) -> Numbers:
+    def tick_floor(self, *, paired: bool) -> Floats:
         """Return the least variance of one pair, or of one process if the sides are apart."""
         base, new = (
             self.tick_variances[: self.first_new],
@@ -407,7 +404,7 @@ class Observations:
         floors = _mean(base) + _mean(new)
         return np.nan_to_num(floors if paired else floors / 2.0)
 
-    def resolution(self) -> Numbers:
+    def resolution(self) -> Floats:
         """Return the variance of the effects that more runs do not reduce.
 
         If all launches of all processes of a side have one value, they have the same rounding
@@ -532,16 +529,16 @@ def _from_means(measured: Measured, check: Check, steps: Sequence[float]) -> lis
     return found
 
 
-def _launches(measured: Measured, row: int) -> Numbers:
+def _launches(measured: Measured, row: int) -> Floats:
     """Return the launches of a row in each run: 1 if no run counts them, NaN if only others do."""
     calls = measured.calls[:, row]
     unknown = math.nan if bool((calls > 0.0).any()) else 1.0
     return np.where(calls > 0.0, calls, unknown)
 
 
-def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) -> Numbers:
+def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Floats]) -> Floats:
     row, metric = check.row, check.threshold.metric
-    own: Numbers = sums[metric][:, row]
+    own: Floats = sums[metric][:, row]
     if metric == "total":  # a run without any of it has nothing to compare
         return np.where(own != 0.0, own, np.nan)
     if metric in {"mem", "wall"}:
@@ -554,7 +551,7 @@ def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) ->
     return rates / 1e9 if metric == "gbps" else rates
 
 
-def _noted(measured: Measured, check: Check, values: Numbers) -> tuple[Reason, ...]:
+def _noted(measured: Measured, check: Check, values: Floats) -> tuple[Reason, ...]:
     """Return the notes on a check's values and launches."""
     tree = measured.comparison.tree
     notes = []
@@ -572,8 +569,8 @@ def _noted(measured: Measured, check: Check, values: Numbers) -> tuple[Reason, .
     return tuple(notes)
 
 
-def _mean(values: Numbers) -> Numbers:
+def _mean(values: Floats) -> Floats:
     known = np.isfinite(values)
     counts = known.sum(axis=0)
-    sums: Numbers = np.where(known, values, 0.0).sum(axis=0)
+    sums: Floats = np.where(known, values, 0.0).sum(axis=0)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

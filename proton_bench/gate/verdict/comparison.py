@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison, without_rows
 from proton_bench.analysis.compare.pairing import RowState
@@ -51,6 +50,7 @@ from proton_bench.gate.verdict.result import (
     SuiteVerdict,
     sum_up,
 )
+from proton_bench.model.arrays import Floats, Mask
 from proton_bench.support.units import count_text
 
 # -- changes of the call tree: exact, and without statistics -------------------------------------
@@ -90,12 +90,12 @@ class _Survey:
         self.quarantined = Selectors(policy.quarantine).of_tree(tree)
 
 
-def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
+def _candidates(measured: Measured) -> Mask:
     """Mark measured rows that did not match, or whose launches differ in any two runs."""
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     counted = measured.calls.min(axis=0) != measured.calls.max(axis=0)
     changed = (base != new) | counted | (measured.comparison.tree.states != RowState.MATCHED)
-    found: npt.NDArray[np.bool_] = (base | new) & changed & ~measured.canary
+    found: Mask = (base | new) & changed & ~measured.canary
     return found
 
 
@@ -145,7 +145,7 @@ def _former_path(measured: Measured, row: int, state: RowState) -> tuple[str, ..
     return tuple(tree.origins.get(row, ()))
 
 
-def _range(calls: Numbers) -> tuple[float, float]:
+def _range(calls: Floats) -> tuple[float, float]:
     return float(calls.min()), float(calls.max())
 
 
@@ -173,9 +173,6 @@ def _change_by_launches(measured: Measured, row: int) -> float:
         return float(own.change[row])
     return float(own.split.launches[row] + own.split.rest[row])
 
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 # New paths matter only if there is little else; and so does what is gone from a decided total.
 _MOSTLY = 0.5
@@ -245,7 +242,7 @@ def _times(measured: Measured, policy: Policy, decided: Mask) -> list[Note]:
 
 
 def _is_lost(
-    before: Numbers, after: Numbers, decided: Mask, *, gone: list[int], added: list[int]
+    before: Floats, after: Floats, decided: Mask, *, gone: list[int], added: list[int]
 ) -> bool:
     """Return whether too much of the base is gone to trust what is left.
 
@@ -288,7 +285,7 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     return [Note(Reason.NO_VALUES, text, voids=True) for text in texts]
 
 
-def _half_counted(measured: Measured) -> npt.NDArray[np.bool_]:
+def _half_counted(measured: Measured) -> Mask:
     """Mark rows that a run has without launches although the other side knows its own.
 
     A side without the row knows that it launches nothing there. Rounds of benchmarks have none.
@@ -370,7 +367,7 @@ def _elapsed(measured: Measured, policy: Policy, decided: Mask) -> list[Note]:
 
 
 def _untimed(
-    measured: Measured, own: Numbers, rows: Sequence[int], *, least: float, text: str
+    measured: Measured, own: Floats, rows: Sequence[int], *, least: float, text: str
 ) -> list[Note]:
     total = float(own.sum())
     share = float(own[list(rows)].sum()) / total if total > 0.0 else 0.0
@@ -380,7 +377,7 @@ def _untimed(
     return [Note(Reason.PATHS_DIFFER, f"{100.0 * share:.0f} % of {text}: {listed}", voids=True)]
 
 
-def _own_elapsed(measured: Measured) -> list[Numbers]:
+def _own_elapsed(measured: Measured) -> list[Floats]:
     """Return the elapsed time of each scope without that of the scopes in it, for each side."""
     raw = measured.sums("wall")
     times = np.where(np.isfinite(raw) & ~measured.canary, raw, 0.0)

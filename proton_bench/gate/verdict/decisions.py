@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.compare.explanation import row_cause
 from proton_bench.analysis.selector import Selectors
@@ -48,6 +47,7 @@ from proton_bench.gate.verdict.checks import (
 from proton_bench.gate.verdict.measured import Measured
 from proton_bench.gate.verdict.notes import Sensitivity, sensitivity_of
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE, GateRow, Note, Reason, Verdict
+from proton_bench.model.arrays import Floats, Mask
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
 _MORE_RUNS_HELP = frozenset(
@@ -202,7 +202,7 @@ def _probably_worse(decided: DecidedChecks) -> Mask:
     return found
 
 
-def _findable(decided: DecidedChecks, floors: _Floors) -> Numbers:
+def _findable(decided: DecidedChecks, floors: _Floors) -> Floats:
     """Return the smallest changes that are found with `POWER`, beyond the floors too."""
     evidence = decided.evidence
     least = np.array([floors.least(at) for at in range(len(decided.checks))], dtype=np.float64)
@@ -358,9 +358,6 @@ def _size(row: GateRow) -> float:
 
 # Of a threshold whose amount decides nothing but how precise a quantile has to be.
 _ANY_PERCENT = 3.0
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

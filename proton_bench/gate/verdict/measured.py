@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, SubtreeSums, compare
 from proton_bench.analysis.compare.lineage import moved_scopes
@@ -18,15 +16,13 @@ from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.machine import CANARY_SCOPE, tick_of
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.location import Sample, locate
+from proton_bench.model.arrays import Array, Floats, Mask
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import MetricColumn, MetricSpec
 from proton_bench.model.preorder import depths, subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 # Metrics that are summed over launches, and the prefixes of their recorded metrics.
 SUMMED = {
@@ -63,15 +59,15 @@ class Measured:
     comparison: Comparison
     source: str
     unit: str
-    totals: Numbers
+    totals: Floats
     present: Mask
-    calls: Numbers
+    calls: Floats
     canary: Mask
     quarantined: Mask
     beside: Mask
     whole: bool = True
     nested: bool = False
-    inclusive: Numbers = field(init=False)
+    inclusive: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         kept = self.present & ~self.beside
@@ -94,11 +90,11 @@ class Measured:
         """All runs, base first."""
         return (*self.comparison.base, *self.comparison.new)
 
-    def sides(self, values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def sides(self, values: Array) -> tuple[Array, Array]:
         """Return the lines of the base runs and those of the new ones."""
         return values[: self.first_new], values[self.first_new :]
 
-    def side_shares(self, *, inclusive: bool = False) -> tuple[Numbers, Numbers]:
+    def side_shares(self, *, inclusive: bool = False) -> tuple[Floats, Floats]:
         """Return the share of each row in a base run's total, and in a new run's.
 
         These totals leave quarantined rows out, so the shares of such rows are relative to the
@@ -116,13 +112,13 @@ class Measured:
         base, new = self.sides(parts)
         return base.mean(axis=0), new.mean(axis=0)
 
-    def shares(self) -> Numbers:
+    def shares(self) -> Floats:
         """Return the share of each row in a base run's total; of new rows in a new run's."""
         base, new = self.side_shares()
-        found: Numbers = np.where(base > 0.0, base, new)
+        found: Floats = np.where(base > 0.0, base, new)
         return found
 
-    def walls(self) -> Numbers:
+    def walls(self) -> Floats:
         """Return the elapsed time of scopes in each run, NaN if it was not recorded.
 
         That of the whole run is the sum of its outermost scopes. A scope whose rows moved to
@@ -161,7 +157,7 @@ class Measured:
         names = tree.base.names, tree.new.names
         return moved_scopes((former, tree.parents), names, alone)
 
-    def check_paths(self, rows: Sequence[int] | npt.NDArray[Any]) -> None:
+    def check_paths(self, rows: Sequence[int] | Array) -> None:
         """Check that the paths of these rows can be written: each names all rows above.
 
         Raises:
@@ -208,7 +204,7 @@ class Measured:
         alike = (np.isfinite(factors) | ~self.present).all(axis=0)
         return replace(self, totals=self.totals * np.where(alike & self.present, factors, 1.0))
 
-    def sums(self, base_name: str) -> Numbers:
+    def sums(self, base_name: str) -> Floats:
         """Return the sum of all metrics whose names begin like this, NaN if there is none."""
         total = np.full(self.totals.shape, np.nan)
         for line, (run, places) in enumerate(
@@ -287,7 +283,7 @@ def _factor(sample: Sample | None, statistic: str, tick: float) -> float:
     return found.value / sample.mean if sample.mean > 0.0 else 1.0
 
 
-def _nested(parents: npt.NDArray[Any], values: Numbers, known: Mask) -> Numbers:
+def _nested(parents: Array, values: Floats, known: Mask) -> Floats:
     """Return values that include the rows below; unknown ones are the sums of those below."""
     found = values.copy()
     for row in range(len(parents) - 1, 0, -1):
@@ -325,7 +321,7 @@ def _canaries(comparison: Comparison) -> Mask:
 
 
 def _distributions(
-    profile: Profile, metric: str, places: npt.NDArray[Any], *, wanted: dict[int, int]
+    profile: Profile, metric: str, places: Array, *, wanted: dict[int, int]
 ) -> dict[int, Distribution]:
     """Return the distributions of the wanted rows by index, with variants merged."""
     table = profile.distributions.get(metric)

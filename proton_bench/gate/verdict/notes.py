@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.machine import Finding, Tier
@@ -15,8 +14,7 @@ from proton_bench.gate.policy import Policy, Threshold
 from proton_bench.gate.verdict.checks import Check, ThresholdsByPath
 from proton_bench.gate.verdict.measured import Measured
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE, Note, Reason
-
-Numbers = npt.NDArray[np.float64]
+from proton_bench.model.arrays import Floats
 
 STATISTICS = ("median", "p25", "min")
 # Larger changes, on the log scale, are of no use.
@@ -48,7 +46,7 @@ class Sensitivity:
 
 
 def sensitivity_of(
-    metric: str, paths: Numbers, shares: Numbers, *, totals: Numbers, run: Numbers
+    metric: str, paths: Floats, shares: Floats, *, totals: Floats, run: Floats
 ) -> Sensitivity:
     """Return the sensitivity of a statistic from what its checks would find, as logarithms.
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import MetricError, UsageError
+from proton_bench.model.arrays import Array, Floats, Indexes, Integers, Mask
 
 SKETCH_ACCURACY = 0.001
 SKETCH_GAMMA = (1 + SKETCH_ACCURACY) / (1 - SKETCH_ACCURACY)
@@ -24,10 +25,8 @@ MAX_BUCKETS = 2048
 _LEAST_RAW, _MOST_RAW = float(np.finfo("f4").tiny), float(np.finfo("f4").max)
 _RAW_ERROR = float(np.finfo("f4").eps) / 2.0
 
-Numbers = npt.NDArray[Any]
 
-
-def _empty(dtype: str) -> Numbers:
+def _empty(dtype: str) -> Array:
     return np.zeros(0, dtype=dtype)
 
 
@@ -41,18 +40,18 @@ class Intervals(NamedTuple):
         unknown: Whether an interval is too wide to give a value; bool.
     """
 
-    lows: npt.NDArray[np.float64]
-    highs: npt.NDArray[np.float64]
-    counts: npt.NDArray[np.int64]
-    unknown: npt.NDArray[np.bool_]
+    lows: Floats
+    highs: Floats
+    counts: Integers
+    unknown: Mask
 
     @classmethod
-    def of_values(cls, values: npt.NDArray[np.float64]) -> Intervals:
+    def of_values(cls, values: Floats) -> Intervals:
         """Return the intervals of single values: each distinct one with its count."""
         distinct, counts = np.unique(values, return_counts=True)
         return cls(distinct, distinct, counts.astype("i8"), np.zeros(len(distinct), dtype=np.bool_))
 
-    def middles(self) -> npt.NDArray[np.float64]:
+    def middles(self) -> Floats:
         """Return the values with the smallest relative distance to both ends of each interval."""
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             # 2 / (1 / low + 1 / high), which neither overflows nor underflows.
@@ -91,8 +90,8 @@ class Distribution:
     sum_ln: float
     sum_ln2: float
     samples: npt.NDArray[np.float32] = field(default_factory=lambda: _empty("<f4"))
-    bucket_index: npt.NDArray[np.int32] = field(default_factory=lambda: _empty("<i4"))
-    bucket_count: npt.NDArray[np.int64] = field(default_factory=lambda: _empty("<i8"))
+    bucket_index: Indexes = field(default_factory=lambda: _empty("<i4"))
+    bucket_count: Integers = field(default_factory=lambda: _empty("<i8"))
     collapses: int = 0
     open_below: bool = False
     gamma: float = SKETCH_GAMMA
@@ -154,11 +153,9 @@ class Distribution:
         lows, highs = (np.clip(each, self.minimum, self.maximum) for each in (lows, highs))
         return Intervals(lows, highs, counts, unknown)
 
-    def _raw(self) -> npt.NDArray[np.float64]:
+    def _raw(self) -> Floats:
         """Return the raw samples; as float32 they may be rounded past the extremes."""
-        found: npt.NDArray[np.float64] = np.clip(
-            self.samples.astype("f8"), self.minimum, self.maximum
-        )
+        found: Floats = np.clip(self.samples.astype("f8"), self.minimum, self.maximum)
         return found
 
     def quantile(self, q: float) -> float | None:
@@ -205,7 +202,7 @@ class Distribution:
             return cls._from_array(np.asarray(list(values), dtype=np.float64))
 
     @classmethod
-    def _from_array(cls, data: npt.NDArray[np.float64]) -> Distribution:
+    def _from_array(cls, data: Floats) -> Distribution:
         if not bool(np.isfinite(data).all()):
             raise MetricError("a distribution takes finite samples only")
         logs = np.log(data[data > 0])
@@ -281,15 +278,15 @@ class Distribution:
 class _Sketch:
     """Counts of positive values by their logarithm; the fields are those of `Distribution`."""
 
-    index: npt.NDArray[np.int64]
-    count: npt.NDArray[np.int64]
+    index: Integers
+    count: Integers
     gamma: float
     collapses: int = 0
     open_below: bool = False
     value_error: float = 0.0
 
     @classmethod
-    def of(cls, logs: npt.NDArray[Any], gamma: float) -> _Sketch:
+    def of(cls, logs: Array, gamma: float) -> _Sketch:
         index = bucket_numbers(logs, gamma)
         return cls(index, np.ones(len(index), dtype="i8"), gamma)
 
@@ -357,9 +354,7 @@ class _Sketch:
         )
 
 
-def bucket_numbers(
-    logs: npt.NDArray[np.float64], gamma: float = SKETCH_GAMMA
-) -> npt.NDArray[np.int64]:
+def bucket_numbers(logs: Floats, gamma: float = SKETCH_GAMMA) -> Integers:
     """Return the number of each value's bucket before any merging, from the values' logarithms."""
     numbers = logs / math.log(gamma)
     return np.ceil(numbers, out=numbers).astype(np.int64)
@@ -371,9 +366,7 @@ def as_samples(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
         return np.asarray(values, dtype=np.float64).astype("<f4")
 
 
-def bucket_bounds(
-    index: npt.NDArray[np.int32], step: float | npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def bucket_bounds(index: Indexes, step: float | Floats) -> tuple[Floats, Floats]:
     """Return the lower and upper bounds of buckets, from the logarithm of their ratio."""
     powers = index.astype("f8") * step
     with np.errstate(over="ignore"):  # infinite bounds are cut at the extremes

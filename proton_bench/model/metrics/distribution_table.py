@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
+from proton_bench.model.arrays import Array, Floats, Indexes, Integers, Mask
 from proton_bench.model.metrics.distribution import (
     MAX_BUCKETS,
     MAX_SAMPLES,
@@ -38,19 +38,19 @@ class DistributionTable:
     entry i are the slices that ``sample_offsets`` and ``bucket_offsets`` bound.
     """
 
-    rows: npt.NDArray[np.int32]
-    n: npt.NDArray[np.int64]
-    zero_count: npt.NDArray[np.int64]
-    total: npt.NDArray[np.float64]
-    minimum: npt.NDArray[np.float64]
-    maximum: npt.NDArray[np.float64]
-    sum_ln: npt.NDArray[np.float64]
-    sum_ln2: npt.NDArray[np.float64]
-    sample_offsets: npt.NDArray[np.int32]
+    rows: Indexes
+    n: Integers
+    zero_count: Integers
+    total: Floats
+    minimum: Floats
+    maximum: Floats
+    sum_ln: Floats
+    sum_ln2: Floats
+    sample_offsets: Indexes
     samples: npt.NDArray[np.float32]
-    bucket_offsets: npt.NDArray[np.int32]
-    bucket_index: npt.NDArray[np.int32]
-    bucket_count: npt.NDArray[np.int64]
+    bucket_offsets: Indexes
+    bucket_index: Indexes
+    bucket_count: Integers
     collapses: npt.NDArray[np.uint8]
     open_below: npt.NDArray[np.uint8]
     gamma: float = SKETCH_GAMMA
@@ -70,7 +70,7 @@ class DistributionTable:
             return None
         return self._at(position)
 
-    def take(self, keep: npt.NDArray[np.bool_]) -> DistributionTable:
+    def take(self, keep: Mask) -> DistributionTable:
         """Return the entries of the kept rows, renumbered.
 
         Args:
@@ -80,7 +80,7 @@ class DistributionTable:
         found = self.of_rows(keep)
         return replace(found, rows=places[found.rows])
 
-    def of_rows(self, keep: npt.NDArray[np.bool_]) -> DistributionTable:
+    def of_rows(self, keep: Mask) -> DistributionTable:
         """Return the entries of these rows, numbered as before.
 
         Args:
@@ -205,7 +205,7 @@ def check_buckets(gamma: float, collapses: int, value_error: float) -> None:
         raise ProfileFormatError(f"distributions have values that are {value_error} off")
 
 
-def _check_offsets(offsets: npt.NDArray[np.int32], entries: int, total: int) -> None:
+def _check_offsets(offsets: Indexes, entries: int, total: int) -> None:
     if (
         len(offsets) != entries + 1
         or offsets[0] != 0
@@ -215,13 +215,13 @@ def _check_offsets(offsets: npt.NDArray[np.int32], entries: int, total: int) -> 
         raise ProfileFormatError("the offsets of the distributions do not fit")
 
 
-def _column(entries: list[Distribution], field: str, dtype: str) -> npt.NDArray[Any]:
+def _column(entries: list[Distribution], field: str, dtype: str) -> Array:
     return np.array([getattr(entry, field) for entry in entries], dtype=dtype)
 
 
-def _offsets(lengths: list[int]) -> npt.NDArray[np.int32]:
+def _offsets(lengths: list[int]) -> Indexes:
     return np.cumsum([0, *lengths]).astype("<i4")
 
 
-def _joined(parts: list[npt.NDArray[Any]], dtype: str) -> npt.NDArray[Any]:
+def _joined(parts: list[Array], dtype: str) -> Array:
     return np.concatenate([np.zeros(0, dtype=dtype), *parts]).astype(dtype, copy=False)

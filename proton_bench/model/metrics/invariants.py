@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from proton_bench.model.arrays import Floats, Integers, Mask
 from proton_bench.model.metrics.distribution_table import SUM_ERROR, DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
 from proton_bench.model.profile import Profile
-
-Mask = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.float64]
 
 # Rounding to float32, with some tolerance.
 _FLOAT32 = 1e-6
@@ -111,7 +108,7 @@ def _sample_rules(table: DistributionTable) -> dict[str, Mask]:
     }
 
 
-def _bounds(table: DistributionTable) -> tuple[Numbers, Numbers, Numbers, Mask]:
+def _bounds(table: DistributionTable) -> tuple[Floats, Floats, Floats, Mask]:
     """Return least and greatest sums, samples in buckets, and whether ends match extremes."""
     size = len(table)
     least, most, counted = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -133,9 +130,7 @@ def _bounds(table: DistributionTable) -> tuple[Numbers, Numbers, Numbers, Mask]:
     return least, most, counted, outer & _buckets_fit(table)
 
 
-def _add_buckets(
-    table: DistributionTable, least: Numbers, most: Numbers, *, counted: Numbers
-) -> None:
+def _add_buckets(table: DistributionTable, least: Floats, most: Floats, *, counted: Floats) -> None:
     """Add the bounds of samples in buckets, and their number."""
     owners = np.repeat(np.arange(len(table)), np.diff(table.bucket_offsets))
     lows, highs = _edges(table, owners)
@@ -163,7 +158,7 @@ def _buckets_fit(table: DistributionTable) -> Mask:
     return found
 
 
-def _edges(table: DistributionTable, owners: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
+def _edges(table: DistributionTable, owners: Integers) -> tuple[Floats, Floats]:
     steps = np.ldexp(np.log(table.gamma), table.collapses[owners].astype("i8"))
     upper = table.bucket_index * steps
     lows = np.exp(upper - steps) * (1.0 - _FLOAT32) / (1.0 + table.value_error)

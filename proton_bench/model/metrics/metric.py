@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
+from proton_bench.model.arrays import Array, Integers, Mask
 from proton_bench.model.frame import StringTable
 
 MetricValue = int | float | str | tuple[int, ...] | tuple[float, ...]
@@ -99,18 +99,18 @@ class MetricColumn:
 
     spec: MetricSpec
     kind: ValueKind
-    values: npt.NDArray[Any]
-    valid: npt.NDArray[np.bool_]
-    offsets: npt.NDArray[np.int64] | None = None
+    values: Array
+    valid: Mask
+    offsets: Integers | None = None
     strings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.valid)
 
     @property
-    def known(self) -> npt.NDArray[np.bool_]:
+    def known(self) -> Mask:
         """Which rows have a number; NaN and infinity do not count, as in sums."""
-        known: npt.NDArray[np.bool_] = self.valid & np.isfinite(self.values)
+        known: Mask = self.valid & np.isfinite(self.values)
         return known
 
     def get(self, row: int) -> MetricValue | None:
@@ -243,7 +243,7 @@ def _widened(values: Sequence[Any], kind: ValueKind) -> Sequence[Any]:
     return values
 
 
-def _numbers(name: str, values: Sequence[Any], kind: ValueKind) -> npt.NDArray[Any]:
+def _numbers(name: str, values: Sequence[Any], kind: ValueKind) -> Array:
     # NaN in a vector becomes None in JSON.
     try:
         if kind in {ValueKind.FLOAT, ValueKind.FLOAT_VECTOR} and None in values:
@@ -255,12 +255,12 @@ def _numbers(name: str, values: Sequence[Any], kind: ValueKind) -> npt.NDArray[A
 
 def _ragged(
     name: str,
-    index: npt.NDArray[np.int64],
+    index: Integers,
     values: Sequence[Sequence[Any]],
     *,
     kind: ValueKind,
     total: int,
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+) -> tuple[Array, Integers]:
     order = np.argsort(index, kind="stable").tolist()
     flat = [element for position in order for element in values[position]]
     lengths = np.zeros(total + 1, dtype=np.int64)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.model import preorder
+from proton_bench.model.arrays import Floats, Indexes, Integers, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
@@ -22,8 +22,7 @@ _TIME = "time"
 _BACKWARD = "<backward>"  # the row of a layer's backward pass
 _HOST = "CPU"
 
-Values = npt.NDArray[np.float64] | npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+Values = Floats | Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +39,7 @@ class Ranges:
     wall: Values
     work: Values
     is_timed: Mask
-    owners: npt.NDArray[np.int32]
+    owners: Indexes
 
     def own(self) -> Values:
         """Return the time outside of the rows inside, negative where these overlap."""
@@ -112,9 +111,7 @@ def with_self_times(profile: Profile) -> Profile:
     return replace(profile, columns={**profile.columns, **found}) if found else profile
 
 
-def without_nested(
-    column: MetricColumn, parents: npt.NDArray[np.int32], groups: npt.NDArray[np.int32]
-) -> MetricColumn:
+def without_nested(column: MetricColumn, parents: Indexes, groups: Indexes) -> MetricColumn:
     """Return a column of wall times to sum by group, without times that another one includes.
 
     Args:
@@ -131,7 +128,7 @@ def without_nested(
     return replace(column, valid=column.valid & ~again, values=np.where(again, 0, column.values))
 
 
-def _owners(parents: npt.NDArray[np.int32], timed: Mask) -> npt.NDArray[np.int32]:
+def _owners(parents: Indexes, timed: Mask) -> Indexes:
     """Return for each row the nearest timed row above it, else the root; the root has none."""
     flags, found = timed.tolist(), [0] * len(parents)
     for row, above in enumerate(parents.tolist()):
@@ -140,7 +137,7 @@ def _owners(parents: npt.NDArray[np.int32], timed: Mask) -> npt.NDArray[np.int32
     return np.array(found, dtype=np.int32)
 
 
-def _owners_across(profile: Profile, timed: Mask) -> npt.NDArray[np.int32]:
+def _owners_across(profile: Profile, timed: Mask) -> Indexes:
     """Return the same, but a backward pass below a layer is not in the time of its forward pass.
 
     It is in that of the scope around the layers.

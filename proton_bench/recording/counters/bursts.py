@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from proton_bench.model.arrays import Floats, Integers, Mask
 from proton_bench.recording.counters.metric_sets import ELAPSED_CYCLES, Basis, meaning_of
-
-Times = npt.NDArray[np.int64]
-Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,12 +26,12 @@ class Burst:
         kernel_end_ns: int64[k], their ends.
     """
 
-    start_ns: Times
-    end_ns: Times
-    counts: Values
-    nodes: Times
-    kernel_start_ns: Times
-    kernel_end_ns: Times
+    start_ns: Integers
+    end_ns: Integers
+    counts: Floats
+    nodes: Integers
+    kernel_start_ns: Integers
+    kernel_end_ns: Integers
 
     @classmethod
     def cleaned(cls, given: Mapping[str, Any]) -> Burst:
@@ -71,9 +68,9 @@ class Readings:
     """
 
     quantities: tuple[str, ...]
-    amounts: Values
-    in_cycles: npt.NDArray[np.bool_]
-    cycles: Values | None
+    amounts: Floats
+    in_cycles: Mask
+    cycles: Floats | None
 
 
 def bursts_by_device(given: Iterable[Mapping[str, Any]]) -> dict[int, list[Burst]]:
@@ -107,7 +104,7 @@ def readings_of(burst: Burst, metrics: Sequence[str]) -> Readings:
         Basis.ELAPSED_CYCLES: cycles,
         Basis.TIME: (burst.end_ns - burst.start_ns).astype(np.float64),
     }
-    amounts: dict[str, Values] = {}
+    amounts: dict[str, Floats] = {}
     in_cycles: list[bool] = []
     for name, meaning in meanings.items():
         if meaning is None or meaning.quantity in amounts:
@@ -125,7 +122,7 @@ def readings_of(burst: Burst, metrics: Sequence[str]) -> Readings:
     return Readings(tuple(amounts), np.column_stack(columns), flags, cycles)
 
 
-def shares_of(burst: Burst, metrics: Sequence[str]) -> dict[str, Values]:
+def shares_of(burst: Burst, metrics: Sequence[str]) -> dict[str, Floats]:
     """Return what part of its peak each unit reached in each sample, 0 to 1, by quantity."""
     readings = readings_of(burst, metrics)
     length_ns = (burst.end_ns - burst.start_ns).astype(np.float64)
@@ -137,7 +134,7 @@ def shares_of(burst: Burst, metrics: Sequence[str]) -> dict[str, Values]:
     }
 
 
-def overlaps(burst: Burst, columns: npt.NDArray[np.int64], width: int) -> Any:
+def overlaps(burst: Burst, columns: Integers, width: int) -> Any:
     """Return the time of each sample in which kernels of each column ran.
 
     Kernels that run side by side each count with their whole time: bytes, instructions and cycles
@@ -174,7 +171,7 @@ def overlaps(burst: Burst, columns: npt.NDArray[np.int64], width: int) -> Any:
     return matrix
 
 
-def clusters(bursts: Sequence[Burst], cuts: int, most: int) -> npt.NDArray[np.int64]:
+def clusters(bursts: Sequence[Burst], cuts: int, most: int) -> Integers:
     """Return the number of the cluster that each sample of all bursts belongs to.
 
     Readings near each other are alike, so that only those of different clusters are independent.
@@ -190,7 +187,7 @@ def clusters(bursts: Sequence[Burst], cuts: int, most: int) -> npt.NDArray[np.in
     return np.concatenate(parts) // joined
 
 
-def _pieces(burst: Burst, start: Times, end: Times) -> tuple[Times, Times, Values]:
+def _pieces(burst: Burst, start: Integers, end: Integers) -> tuple[Integers, Integers, Floats]:
     """Return sample, range and length of each piece that a sample and a range share."""
     first = np.searchsorted(burst.end_ns, start, "right")
     last = np.maximum(np.searchsorted(burst.start_ns, end, "left"), first)
@@ -203,7 +200,7 @@ def _pieces(burst: Burst, start: Times, end: Times) -> tuple[Times, Times, Value
     return samples, ranges, np.maximum(ns, 0).astype(np.float64)
 
 
-def _merged(start: Times, end: Times) -> tuple[Times, Times]:
+def _merged(start: Integers, end: Integers) -> tuple[Integers, Integers]:
     """Return the ranges that these cover together; they begin in order."""
     if not len(start):
         return start, end
@@ -212,5 +209,5 @@ def _merged(start: Times, end: Times) -> tuple[Times, Times]:
     return start[begins], reach[np.concatenate([np.flatnonzero(begins)[1:] - 1, [len(end) - 1]])]
 
 
-def _times(values: Any) -> Times:
+def _times(values: Any) -> Integers:
     return np.asarray(values).astype(np.int64).ravel()

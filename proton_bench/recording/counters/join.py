@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.model.arrays import Floats, Integers, Mask
 from proton_bench.recording.counters.bursts import (
     Burst,
     bursts_by_device,
@@ -78,17 +79,17 @@ class Fit:
     """
 
     times: Any
-    amounts: Values
-    lengths_ns: Values
-    rates: Values
-    inverse: Values
-    clusters: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+    amounts: Floats
+    lengths_ns: Floats
+    rates: Floats
+    inverse: Floats
+    clusters: tuple[Integers, Integers]
     least: float
 
 
 def standard_errors(
-    fit: Fit, columns: npt.NDArray[np.int64], edges: Values, *, most: float
-) -> tuple[Values, Values]:
+    fit: Fit, columns: Integers, edges: Floats, *, most: float
+) -> tuple[Floats, Floats]:
     """Return the errors of rates, and the part of them that is alike in all rows and runs.
 
     Args:
@@ -122,8 +123,8 @@ def standard_errors(
 
 
 def _cluster_variance(
-    fit: Fit, residuals: Values, columns: npt.NDArray[np.int64], *, cluster: npt.NDArray[np.int64]
-) -> tuple[Values, Values]:
+    fit: Fit, residuals: Floats, columns: Integers, *, cluster: Integers
+) -> tuple[Floats, Floats]:
     """Return the variances [column, quantity], and the number of clusters that a column was in."""
     from scipy.sparse import csr_array
     from scipy.special import stdtrit
@@ -144,7 +145,7 @@ def _cluster_variance(
     return found, seen
 
 
-def _shared(fit: Fit, columns: npt.NDArray[np.int64]) -> tuple[Values, Values, Values]:
+def _shared(fit: Fit, columns: Integers) -> tuple[Floats, Floats, Floats]:
     """Return the highest rate that samples allow, the contrast to neighbours, and sums of F^2."""
     back = fit.times.T.tocsr()[columns]
     rates, lengths = fit.rates[columns], fit.lengths_ns
@@ -179,8 +180,6 @@ _NEAR_NS = 20_000  # kernels further apart are not neighbours
 _CLOCK_PRIOR = 0.1  # clocks differ from the mean of the run by this part of it
 _CLOCK_LIMITS = (0.25, 2.0)
 
-Values = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceEstimates:
@@ -199,12 +198,12 @@ class DeviceEstimates:
 
     device: int
     nodes: npt.NDArray[np.uint32]
-    time_ns: Values
-    sampled_ns: Values
-    cycles_per_ns: Values | None
-    shares: Mapping[str, Values]
-    errors: Mapping[str, Values]
-    biases: Mapping[str, Values]
+    time_ns: Floats
+    sampled_ns: Floats
+    cycles_per_ns: Floats | None
+    shares: Mapping[str, Floats]
+    errors: Mapping[str, Floats]
+    biases: Mapping[str, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,10 +211,10 @@ class _Pool:
     """All samples of a device, one below the other."""
 
     times: Any  # csr_array[n, columns + idle]
-    amounts: Values
-    lengths_ns: Values
-    clusters: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-    cycles: Values | None
+    amounts: Floats
+    lengths_ns: Floats
+    clusters: tuple[Integers, Integers]
+    cycles: Floats | None
 
 
 def join_bursts(
@@ -282,7 +281,7 @@ def _join(device: int, bursts: Sequence[Burst], metrics: Sequence[str]) -> Devic
     )
 
 
-def _places(time_ns: Values) -> npt.NDArray[np.int64]:
+def _places(time_ns: Floats) -> Integers:
     """Return the column of each node: those of least time share the last one."""
     order = np.argsort(-time_ns, kind="stable")
     places = np.empty(len(order), dtype=np.int64)
@@ -290,7 +289,7 @@ def _places(time_ns: Values) -> npt.NDArray[np.int64]:
     return places
 
 
-def _repetition(bursts: Sequence[Burst], index: npt.NDArray[np.int64]) -> Values:
+def _repetition(bursts: Sequence[Burst], index: Integers) -> Floats:
     """Return of each node how much the same other nodes run before and after it, 0 to 1.
 
     Args:
@@ -313,8 +312,8 @@ def _repetition(bursts: Sequence[Burst], index: npt.NDArray[np.int64]) -> Values
 
 
 def _estimates(
-    pool: _Pool, in_cycles: npt.NDArray[np.bool_], columns: npt.NDArray[np.int64], *, edges: Values
-) -> tuple[Values, Values, Values, Values | None]:
+    pool: _Pool, in_cycles: Mask, columns: Integers, *, edges: Floats
+) -> tuple[Floats, Floats, Floats, Floats | None]:
     """Return shares, errors and biases [node, quantity], and each node's clock in cycles per ns."""
     times = pool.times
     square = (times.T @ times).toarray()
@@ -337,7 +336,7 @@ def _estimates(
     return np.minimum(shares * scale, 1.0), errors * scale, biases * scale, clocks
 
 
-def _rates(times: Any, amounts: Values, rates: Values) -> Values:
+def _rates(times: Any, amounts: Floats, rates: Floats) -> Floats:
     totals = np.asarray(times.sum(axis=0)).ravel()[:, None]
     totals = np.where(totals > 0, totals, 1.0)
     back = times.T.tocsr()
@@ -349,7 +348,7 @@ def _rates(times: Any, amounts: Values, rates: Values) -> Values:
     return rates
 
 
-def _clocks(pool: _Pool, square: Values) -> tuple[Values | None, float]:
+def _clocks(pool: _Pool, square: Floats) -> tuple[Floats | None, float]:
     """Return the clock of each column, and the mean one; they are 1 where cycles are not known.
 
     A clock dips within microseconds when tensor cores work, so the cycles of a sample are a mixture

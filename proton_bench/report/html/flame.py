@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.compare import Comparison
@@ -16,6 +15,7 @@ from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.naming.frame_names import Places
 from proton_bench.analysis.view.select import MetricTree, renumbered
 from proton_bench.errors import MetricError
+from proton_bench.model.arrays import Array, Floats, Indexes, Integers
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.preorder import depths, positions
@@ -41,11 +41,11 @@ class Arrangement:
         parents: The place of each one's parent in ``order``, -1 for the root.
     """
 
-    order: npt.NDArray[np.int64]
+    order: Integers
     parents: list[int]
 
 
-def arranged(parents: Rows, widths: npt.NDArray[np.float64], limit: int) -> Arrangement:
+def arranged(parents: Array, widths: Floats, limit: int) -> Arrangement:
     """Return the widest rows in the order of the page.
 
     Args:
@@ -69,12 +69,12 @@ def arranged(parents: Rows, widths: npt.NDArray[np.float64], limit: int) -> Arra
     return Arrangement(order, final.tolist())
 
 
-def _looked_up(numbers: Rows, above: Rows) -> npt.NDArray[np.int32]:
+def _looked_up(numbers: Array, above: Array) -> Indexes:
     """Return the number of each parent, -1 for that of the root."""
     return np.where(above >= 0, numbers[above], -1).astype("<i4")
 
 
-def row_widths(parents: Rows, sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def row_widths(parents: Array, sizes: Floats) -> Floats:
     """Return the size of each row, or that of all rows below it if that is more."""
     found = np.where(np.isfinite(sizes), np.maximum(sizes, 0.0), 0.0).tolist()
     below = [0.0] * len(found)
@@ -89,8 +89,6 @@ def row_widths(parents: Rows, sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.
 # A page with more opens slowly; the smallest rows are left out.
 MAX_ROWS = 200_000
 # Where installers put packages, and Python's own modules.
-
-Rows = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,19 +263,19 @@ def _adds_up(metric: MetricValues) -> bool:
     return is_amount(metric) or metric.name == CALLS
 
 
-def _tints(base: Rows, new: Rows) -> list[float | None]:
+def _tints(base: Array, new: Array) -> list[float | None]:
     larger = np.maximum(np.abs(base), np.abs(new))
     shares = np.zeros(len(base))
     np.divide(new - base, larger, out=shares, where=larger > 0)
     return rounded(np.round(np.clip(shares, -1.0, 1.0), 3).tolist())
 
 
-def _widths(parents: Rows, metric: MetricValues) -> npt.NDArray[np.float64]:
+def _widths(parents: Array, metric: MetricValues) -> Floats:
     return row_widths(parents, np.where(metric.valid, metric.values, 0).astype(np.float64))
 
 
 def _named(
-    tree: MetricTree | PairedTree, frames: Rows
+    tree: MetricTree | PairedTree, frames: Array
 ) -> tuple[tuple[str, ...], list[int], list[int]]:
     """Return distinct names as shown, which of them are of libraries, and the name of each row."""
     used, places = np.unique(frames, return_inverse=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.gate.history.history import History, Trace
 from proton_bench.gate.history.points import Point
+from proton_bench.model.arrays import Floats
 from proton_bench.report.html.roofline import Tick
 from proton_bench.report.text.history import (
     end_text,
@@ -29,8 +29,6 @@ _MOST_PLOTS, _MOST_ROWS = 200, 2000
 _Y_TICKS, _X_TICKS = 5, 4
 # Of the logarithm, above and below the values; noise must not fill the plot.
 _LEAST_RANGE = 0.02
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,20 +192,20 @@ def _plot(trace: Trace) -> Plot:
     )
 
 
-def _shares(logs: Numbers, of: Numbers | None = None) -> Numbers:
+def _shares(logs: Floats, of: Floats | None = None) -> Floats:
     """Return positions between the lowest value and the highest one, with a margin."""
     low, high = float(logs.min()), float(logs.max())
     spare = max(_LEAST_RANGE - (high - low), 0.0) / 2.0 + 0.05 * (high - low)
-    found: Numbers = ((logs if of is None else of) - low + spare) / (high - low + 2.0 * spare)
+    found: Floats = ((logs if of is None else of) - low + spare) / (high - low + 2.0 * spare)
     return found
 
 
-def _y(shares: Numbers) -> Numbers:
-    found: Numbers = Plot.bottom - shares * (Plot.bottom - Plot.top)
+def _y(shares: Floats) -> Floats:
+    found: Floats = Plot.bottom - shares * (Plot.bottom - Plot.top)
     return found
 
 
-def _x_ticks(trace: Trace, xs: Numbers) -> Iterator[Tick]:
+def _x_ticks(trace: Trace, xs: Floats) -> Iterator[Tick]:
     points = trace.series.points
     spread = np.linspace(0, len(points) - 1, _X_TICKS).round().astype(int).tolist()
     chosen = list(dict.fromkeys(spread))
@@ -229,7 +227,7 @@ def _times(points: Sequence[Point], chosen: Sequence[int]) -> list[str]:
     return [f"#{place + 1}" for place in chosen]
 
 
-def _y_ticks(logs: Numbers, unit: Unit) -> Iterator[Tick]:
+def _y_ticks(logs: Floats, unit: Unit) -> Iterator[Tick]:
     for share in np.linspace(0.0, 1.0, _Y_TICKS):
         low, high = (float(end) for end in (logs.min(), logs.max()))
         value = float(np.exp(low + share * (high - low)))
@@ -239,7 +237,7 @@ def _y_ticks(logs: Numbers, unit: Unit) -> Iterator[Tick]:
             return
 
 
-def _line(xs: Sequence[float] | Numbers, ys: Sequence[float] | Numbers) -> str:
+def _line(xs: Sequence[float] | Floats, ys: Sequence[float] | Floats) -> str:
     return " ".join(f"{_at(x):g},{_at(y):g}" for x, y in zip(xs, ys, strict=True))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
 from proton_bench.analysis.metrics.measured_work import (
@@ -28,6 +27,7 @@ from proton_bench.analysis.metrics.roofline import (
     single_devices,
 )
 from proton_bench.errors import MetricError
+from proton_bench.model.arrays import Floats, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.profile import Profile
@@ -197,8 +197,6 @@ _WIDTHS = tuple(f"flops{width}" for width in FLOPS_WIDTHS)
 _TIMES = ("time", "cpu_time")
 _MAX_POINT_NAME = 120
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass
 class _Work:
@@ -276,8 +274,8 @@ def _flops(profile: Profile) -> dict[str, Floats]:
     return {name: own for name, own in found.items() if own is not None}
 
 
-def _are_scopes(profile: Profile) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = profile.kinds == FrameKind.SCOPE
+def _are_scopes(profile: Profile) -> Mask:
+    found: Mask = profile.kinds == FrameKind.SCOPE
     return found
 
 

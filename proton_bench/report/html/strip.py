@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.errors import UsageError
 from proton_bench.formats.chrome.file import ChromeTrace
 from proton_bench.formats.perfetto.file import PerfettoFile
 from proton_bench.formats.timeline.file import read_slices
 from proton_bench.formats.timeline.slices import HOST, CallPath, TimelineSlice
+from proton_bench.model.arrays import Floats
 from proton_bench.support.text import visible
 
 BINS = 800  # about one for each pixel of a narrow window
@@ -96,9 +96,7 @@ class TimelineTimes:
             hidden=len(found) - len(shown),
         )
 
-    def _host(
-        self, middles: npt.NDArray[np.float64], begin: int
-    ) -> tuple[tuple[tuple[str, ...], ...], list[int]]:
+    def _host(self, middles: Floats, begin: int) -> tuple[tuple[tuple[str, ...], ...], list[int]]:
         """Return paths of the host, and the deepest one at each point in time."""
         ordered = sorted(self.calls, key=len)
         deepest = np.full(len(middles), -1)
@@ -128,7 +126,7 @@ def read_strip(file: Path) -> Strip | None:
     return times.strip()
 
 
-def _busy_shares(spans: Spans, edges: npt.NDArray[np.float64], begin: int) -> list[float]:
+def _busy_shares(spans: Spans, edges: Floats, begin: int) -> list[float]:
     """Return the share of each bin in which at least one span runs."""
     sorted_spans = np.array(sorted(spans), dtype=np.int64) - begin
     starts, until = sorted_spans[:, 0], np.maximum.accumulate(sorted_spans[:, 1])

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.derive import available_metrics
@@ -18,13 +17,12 @@ from proton_bench.analysis.metrics.measure import Measure
 from proton_bench.analysis.metrics.values import WIDEST, MetricValues
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.errors import MetricError
+from proton_bench.model.arrays import Integers
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 from proton_bench.report.words.diff import SCALED, amounts, growths, notes, reaches
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit
-
-Rows = npt.NDArray[np.int64]
 
 _MAX_TEXT = 200
 _NS = 1e9
@@ -184,7 +182,7 @@ def measure_form(measure: Measure) -> tuple[str, Form, float]:
     return visible(measure.name, _MAX_TITLE), Form.NUMBER, 1.0
 
 
-def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
+def change_columns(comparison: Comparison, rows: Integers) -> list[HtmlColumn]:
     """Return new and base values, the change, and its parts by launches and by latency.
 
     Args:

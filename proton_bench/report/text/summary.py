@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.host_time import (
     IMPORTS,
@@ -28,6 +27,7 @@ from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import WholeRun, trials_ns
 from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.errors import ProtonError
+from proton_bench.model.arrays import Floats, Mask
 from proton_bench.model.frame import COLLECTION_NAME, TEST_RUN_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.preorder import subtree_ends
@@ -124,7 +124,7 @@ def source_line(profile: Profile, frame: str) -> str:
     return ""
 
 
-def _imports(tree: MetricTree) -> npt.NDArray[np.bool_]:
+def _imports(tree: MetricTree) -> Mask:
     """Return for each row whether it is time in imports, or in pytest's collection of tests."""
     names = tree.recorded or tree.strings
     frames = [name in {IMPORTS_NAME, COLLECTION_NAME} for name in names]
@@ -141,7 +141,7 @@ def _run_length(profile: Profile, metric: str) -> float:
     return wall_ns * 1e-9 / formula.scale
 
 
-def _own_values(tree: MetricTree) -> npt.NDArray[np.float64]:
+def _own_values(tree: MetricTree) -> Floats:
     """Return the values of the rows alone."""
     metric = tree.metrics[0]
     values = np.where(metric.valid, metric.values, 0).astype(np.float64)
@@ -152,9 +152,7 @@ def _own_values(tree: MetricTree) -> npt.NDArray[np.float64]:
     return np.where(values - below > 1e-9 * np.abs(values), values - below, 0.0)
 
 
-def _of_own_code(
-    tree: MetricTree, own: npt.NDArray[np.float64], places: Places
-) -> npt.NDArray[np.float64]:
+def _of_own_code(tree: MetricTree, own: Floats, places: Places) -> Floats:
     """Return the values with those of library frames at the frame of own code that called them.
 
     What a library does on behalf of one line is scattered over many frames of it.

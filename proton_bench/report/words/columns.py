@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from rich.cells import cell_len
 from rich.segment import Segment
 
 from proton_bench.analysis.view.select import MetricTree
+from proton_bench.model.arrays import Floats
 from proton_bench.report.words.edge import DIM, HEADING, fitting, fitting_name
 from proton_bench.support.text import visible
 from proton_bench.support.units import number_texts
@@ -253,9 +253,7 @@ def bar_text(share: float, *, width: int = BAR_WIDTH, ascii_only: bool = False) 
     return (_EIGHTHS[8] * whole + (_EIGHTHS[rest] if rest else "")).ljust(width)
 
 
-def sparkline(
-    values: npt.NDArray[np.float64], *, width: int = _SPARK_WIDTH, ascii_only: bool = False
-) -> str:
+def sparkline(values: Floats, *, width: int = _SPARK_WIDTH, ascii_only: bool = False) -> str:
     """Return the values as a line of bars, on a logarithmic scale.
 
     Args:

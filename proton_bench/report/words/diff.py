@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.own_cost import OwnCost, costs_differ, own_cost
 from proton_bench.analysis.choices import By
@@ -18,6 +16,7 @@ from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.kernels.source_lines import parse_line
 from proton_bench.analysis.metrics.measure import Measure
 from proton_bench.analysis.why.changes import kernel_changes, mix_change
+from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.report.words.columns import Column
@@ -134,7 +133,7 @@ def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
     return [*shown, Column("launches", Unit.of_numbers(more).texts(more, signed=True), 6)]
 
 
-def _known(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+def _known(values: Array, valid: Mask) -> Array:
     cells = values.astype(object)
     cells[~valid] = None
     return cells
@@ -433,7 +432,7 @@ def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield word, f"{names}{_spread(totals, unit, runs=len(runs))}"
 
 
-def _finite(totals: npt.NDArray[Any]) -> list[float]:
+def _finite(totals: Array) -> list[float]:
     known: list[float] = totals[np.isfinite(totals.astype(np.float64))].tolist()
     return known
 

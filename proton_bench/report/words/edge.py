@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
 from proton_bench.analysis.choices import FrameFormat
 from proton_bench.analysis.naming.frame_names import FRAME, OLD_FRAME
+from proton_bench.model.arrays import Array
 from proton_bench.support.text import visible
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ BANDS = (
 )
 
 
-def bands_of(values: npt.NDArray[Any], largest: float) -> list[int]:
+def bands_of(values: Array, largest: float) -> list[int]:
     """Return for each value the position of its band in `BANDS`; signs are ignored."""
     if not largest > 0:
         return [len(BANDS) - 1] * len(values)
