@@ -25,7 +25,7 @@ class Launcher:
 
 # torchrun's come first: inside a Slurm or MPI job they are the finer ones. Those that several
 # launchers set (PMI) follow more specific ones, and Slurm's are last: it starts other launchers.
-_LAUNCHERS = (
+LAUNCHERS = (
     Launcher("RANK", ("LOCAL_RANK",), ("WORLD_SIZE",)),
     Launcher("OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE",)),
     Launcher("MV2_COMM_WORLD_RANK", ("MV2_COMM_WORLD_LOCAL_RANK",), ("MV2_COMM_WORLD_SIZE",)),
@@ -53,14 +53,9 @@ def rank_variable(environ: Mapping[str, str]) -> str:
     return launcher_of(environ).rank
 
 
-def rank_variables() -> tuple[str, ...]:
-    """Return every variable in which a launcher gives a rank, the one that counts first."""
-    return tuple(launcher.rank for launcher in _LAUNCHERS)
-
-
 def launcher_of(environ: Mapping[str, str]) -> Launcher:
     """Return the launcher that started this process; torchrun's variables without one."""
-    return next((one for one in _LAUNCHERS if one.rank in environ), _LAUNCHERS[0])
+    return next((one for one in LAUNCHERS if one.rank in environ), LAUNCHERS[0])
 
 
 def is_one_of_several(launcher: Launcher, environ: Mapping[str, str]) -> bool:

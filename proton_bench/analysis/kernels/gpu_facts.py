@@ -27,19 +27,13 @@ class CounterFacts:
     Attributes:
         bursts: Bursts with samples.
         samples: Samples, over all devices.
-        covered_ns: Time inside samples, over all devices.
-        lost_bursts: Bursts that failed.
         lost_samples: Samples that came without times or values.
-        thread_ns: Processor time of the program's thread that asks for bursts.
         error: Why nothing or not everything was sampled, or "".
     """
 
     bursts: int = 0
     samples: int = 0
-    covered_ns: int = 0
-    lost_bursts: int = 0
     lost_samples: int = 0
-    thread_ns: int = 0
     error: str = ""
 
 

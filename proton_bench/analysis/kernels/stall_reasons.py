@@ -268,8 +268,3 @@ _KNOWN = {
 def explain_stall(metric: str) -> StallReason | None:
     """Return the reason of a metric: ``stalled_wait``, ``wait``; None if unknown."""
     return _KNOWN.get(metric.strip().lower().removeprefix(REASON))
-
-
-def stall_reasons() -> tuple[StallReason, ...]:
-    """Return every reason that is known, those of NVIDIA GPUs first."""
-    return tuple(_KNOWN.values())

@@ -18,7 +18,7 @@ from proton_bench.analysis.accounting.host_time import own_lines
 from proton_bench.analysis.kernels.gpu_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.view.names import stable_name
-from proton_bench.analysis.why.findings import find
+from proton_bench.analysis.why.findings import FINDINGS, find
 from proton_bench.analysis.why.row_facts import Ceilings
 from proton_bench.analysis.why.run import BACKWARD, WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding, Verdict
@@ -117,20 +117,19 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         UsageError: No row with time has that path.
     """
     run, texts = _readable(profile, Readable())
+    found = [] if path is None else _chosen(run, texts, path)
+    if path is not None and not found and path not in {rule.id for rule in FINDINGS}:
+        run, texts = _readable(profile, Readable(fold_layers=False))  # it may name an equal layer
+        found = _chosen(run, texts, path)
     findings = find(run)
     finding = next((each for each in findings if each.id == path), None)
     if finding is not None:
         findings, found = (finding,), [row for row in finding.rows if run.verdicts.of(row)]
-    else:
-        found = [] if path is None else _chosen(run, texts, path)
-    if path is not None and not found and finding is None:  # it may name one of equal layers
-        run, texts = _readable(profile, Readable(fold_layers=False))
-        findings, found = find(run), _chosen(run, texts, path)
-        if not found:
-            raise UsageError(
-                f"no finding is {path!a}, and no row with time has it in its name or path: "
-                "proton view shows the rows"
-            )
+    elif path is not None and not found:
+        raise UsageError(
+            f"no finding is {path!a}, and no row with time has it in its name or path: "
+            "proton view shows the rows"
+        )
     own_ns = run.verdicts.facts.own_ns
     others: tuple[tuple[str, ...], ...] = ()
     smaller = 0

@@ -9,7 +9,7 @@ import pytest
 
 from proton_bench import recording
 from proton_bench.errors import UsageError
-from proton_bench.recording.job_ranks import rank_facts, rank_variable, rank_variables
+from proton_bench.recording.job_ranks import LAUNCHERS, rank_facts, rank_variable
 from proton_bench.recording.session.output_name import expand_name
 
 _CHILD = "children/child_path/sitecustomize.py"
@@ -100,7 +100,7 @@ def test_children_look_for_the_same_variables() -> None:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_RANKS"
     )
 
-    assert eval(ast.unparse(found), {}) == rank_variables()
+    assert eval(ast.unparse(found), {}) == tuple(launcher.rank for launcher in LAUNCHERS)
 
 
 def test_torchrun_inside_a_slurm_job_wins() -> None:
