@@ -49,12 +49,13 @@ class CanaryShift:
 
     Attributes:
         count: Canary kernels that ran in every run.
-        low: Lower end of the 95 % interval of their mean change on the log scale, NaN with a
-            single run on a side.
+        shift: The mean of their changes on the log scale, NaN if unknown.
+        low: Lower end of its 95 % interval, NaN with a single run on a side.
         high: Upper end.
     """
 
     count: int = 0
+    shift: float = math.nan
     low: float = math.nan
     high: float = math.nan
 
@@ -85,7 +86,7 @@ def shift_of(base: Floats, new: Floats) -> CanaryShift:
     background = Background(nothing, nothing, ["median"])
     evidence = weigh(before, after, (), background=background, margin=limits.margin, fewest_runs=2)
     found = decide(evidence, limits)
-    return CanaryShift(count, float(found.low[0]), float(found.high[0]))
+    return CanaryShift(count, *(float(each[0]) for each in (found.effect, found.low, found.high)))
 
 
 def log_clocks(runs: Sequence[Run]) -> Floats:
