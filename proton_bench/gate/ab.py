@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.gate.experiment import Experiment
+from proton_bench.gate.experiment import PairedExperiment
 from proton_bench.gate.policy import Policy, parse_threshold
 from proton_bench.gate.processes import (
     Command,
@@ -90,7 +90,7 @@ def begin_ab(request: Request, folder: Path, progress: Progress) -> Outcome:
         progress: Gets the progress.
 
     Raises:
-        ProtonError: See `Experiment.run`.
+        ProtonError: See `PairedExperiment.run`.
     """
     return _run(request, KeptRuns.create(folder, request.to_document()), progress)
 
@@ -115,7 +115,7 @@ def _run(request: Request, kept: KeptRuns, progress: Progress) -> Outcome:
     revision = request.revision
     homes = {} if revision is None else {str(kept.folder / TREE): revision.root}
     with interruptible(), kept.in_use(), _sides(request, kept.folder) as arms, progress:
-        outcome = Experiment(
+        result = PairedExperiment(
             arms[BASE],
             arms[NEW],
             request.policy,
@@ -123,8 +123,8 @@ def _run(request: Request, kept: KeptRuns, progress: Progress) -> Outcome:
             runs=request.runs,
             revision=revision,
         ).run()
-    write_json(kept.folder / "result.json", outcome.result.to_document())
-    return outcome
+    write_json(kept.folder / "result.json", result.to_document())
+    return Outcome(result)
 
 
 @contextlib.contextmanager

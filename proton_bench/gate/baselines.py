@@ -331,8 +331,8 @@ def _check_runs(name: str, runs: Sequence[Run]) -> None:
 
 # -- words of a command line ---------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One side of a gate.
+class RecordedRuns:
+    """One side of a gate that was recorded before.
 
     Attributes:
         runs: Its runs.
@@ -343,22 +343,24 @@ class Side:
     missing: str = ""
 
 
-def read_sides(base: Sequence[str], new: Sequence[str], store: BaselineStore) -> tuple[Side, Side]:
+def read_sides(
+    base: Sequence[str], new: Sequence[str], store: BaselineStore
+) -> tuple[RecordedRuns, RecordedRuns]:
     """Return the runs of both sides; only a base may be missing.
 
     Raises:
         UsageError: A new run is missing, a run is empty, or a word is ambiguous.
         ProfileFormatError: A file is corrupt.
     """
-    after = read_base(new, store)
+    after = read_side(new, store)
     if not after.runs:
         raise UsageError(
             after.missing or "name a new run: a profile, a folder of them or a baseline"
         )
-    return read_base(base, store), after
+    return read_side(base, store), after
 
 
-def read_base(words: Sequence[str], store: BaselineStore) -> Side:
+def read_side(words: Sequence[str], store: BaselineStore) -> RecordedRuns:
     """Return the runs of files, folders, stores and baselines, which may be missing.
 
     Raises:
@@ -380,7 +382,7 @@ def read_base(words: Sequence[str], store: BaselineStore) -> Side:
     runs += read_recorded(recorded)
     if not runs and not missing and words:
         missing.append(f"there is no run in {', '.join(map(ascii, words))}")
-    return Side(() if missing else tuple(runs), "; ".join(missing))
+    return RecordedRuns(() if missing else tuple(runs), "; ".join(missing))
 
 
 def read_recorded(words: Sequence[str]) -> list[Run]:

@@ -25,7 +25,7 @@ from scipy import special
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import TargetFailedError, UsageError
-from proton_bench.gate.experiment import Experiment
+from proton_bench.gate.experiment import PairedExperiment
 from proton_bench.gate.loaded import LoadedModule, loaded_alike
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.processes import (
@@ -44,7 +44,7 @@ from proton_bench.gate.runs import Arm, Disturbances, KeptRuns, Series, write_js
 from proton_bench.gate.slot import BASE, NEW, Slot, Stage
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.gate.verdict.comparison import gate_result
-from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.decided_checks import Context
 from proton_bench.gate.verdict.result import GateResult, GateRow, SuiteVerdict
 from proton_bench.model.frame import escape_surrogates
 from proton_bench.support.units import count_text
@@ -388,7 +388,7 @@ class _Search:
         good = Candidate(self.good.commit, escape_surrogates(self.good.ref))
         with self._arm(NEW, self.bad.commit, self.bad.ref) as new:
             series = self._series(self.kept, new)
-            experiment = Experiment(
+            experiment = PairedExperiment(
                 self._base,
                 new,
                 self.bisection.policy,
@@ -396,7 +396,7 @@ class _Search:
                 runs=self.bisection.runs,
                 is_enough=_is_proven,
             )
-            proof = experiment.run().result
+            proof = experiment.run()
         result = BisectResult(_verdict(proof), proof, good, len(self.order))
         if alike := self._loaded_alike():
             return replace(result, verdict=BisectVerdict.INCOMPARABLE, problem=_alike_text(alike))

@@ -1,12 +1,12 @@
-"""The one door to a verdict: two sides and a policy.
+"""The doors to a verdict: both sides recorded, a command beside a recorded base, or two commands.
 
-A side has runs that were recorded, or a command that is run in fresh processes. Two commands are
-run in turn, as pairs. Runs are added until every path is decided or none are left to add. Each look
-at the same runs is another chance for a false alarm, so that the looks share it (alpha spending;
-Lan, DeMets 1983, Biometrika 70:659): each has as large a part as it has pairs that no earlier one
-could decide (the use function of Kim, DeMets 1987, Biometrika 74:149, with power 1). The last of
-many looks, where noise is least, keeps a part that finds something. The parts add up to 1 however
-the looks depend on one another. Separations by states need no shares: `gate.statistics.decision`.
+Commands are run in fresh processes, and two of them in turn, as pairs. Runs are added until every
+path is decided or none are left to add. Each look at the same runs is another chance for a false
+alarm, so that the looks share it (alpha spending; Lan, DeMets 1983, Biometrika 70:659): each has as
+large a part as it has pairs that no earlier one could decide (the use function of Kim, DeMets 1987,
+Biometrika 74:149, with power 1). The last of many looks, where noise is least, keeps a part that
+finds something. The parts add up to 1 however the looks depend on one another. Separations by
+states need no shares: `gate.statistics.decision`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from scipy import special
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.names import with_stable_names
 from proton_bench.analysis.view.select import drop_trials
-from proton_bench.gate.baselines import Side
+from proton_bench.gate.baselines import RecordedRuns
 from proton_bench.gate.loaded import Validity, check_validity
 from proton_bench.gate.machine import left_out
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.processes import Command, Revision, interruptible
 from proton_bench.gate.progress import Progress, open_progress
 from proton_bench.gate.runs import MANIFEST, Arm, KeptRuns, Series
-from proton_bench.gate.slot import BASE, NEW, Slot, Stage, in_turn, pairs
+from proton_bench.gate.slot import BASE, NEW, Slot, Stage, new_alone, pairs
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 from proton_bench.gate.statistics.decision import (
     FALSE_ALARMS,
-    RECOMMENDED_PAIRS,
+    FEWEST_PAIRS_TO_FAIL,
     decide,
     weigh,
 )
 from proton_bench.gate.verdict.benchmarks import compared_runs, measured_runs
 from proton_bench.gate.verdict.comparison import gate_result
-from proton_bench.gate.verdict.decisions import Context, GateChecks
+from proton_bench.gate.verdict.decided_checks import Context, GateChecks
 from proton_bench.gate.verdict.result import (
     GateResult,
     GateRow,
@@ -91,7 +91,7 @@ class FreshRuns:
             InterruptedExperimentError: A signal arrived; finished runs are kept.
             OutputError: Something cannot be written.
         """
-        slots = in_turn(Stage.ALONE, NEW, count)
+        slots = new_alone(count)
         self._series.run(slots)
         runs = self._series.read(slots)
         return tuple(runs[slot] for slot in slots)
@@ -130,65 +130,72 @@ def fresh_runs(
     kept = KeptRuns.open(folder) if exists else KeptRuns.create(folder, description)
     with interruptible(), kept.in_use(), progress or open_progress(doing) as shown:
         series = Series(kept, {NEW: Arm(NEW, command)}, shown)
-        series.plan(in_turn(Stage.ALONE, NEW, most))
+        series.plan(new_alone(most))
         yield FreshRuns(series, fewest=fewest, most=most)
 
 
-@dataclass
-class Experiment:
-    """A base, a new side and a policy.
+def gate_recorded(
+    base: RecordedRuns, new: Sequence[Run], policy: Policy, *, context: Context | None = None
+) -> Outcome:
+    """Compare runs that were recorded; the base may be missing.
+
+    Raises:
+        ProtonError: See `gate_result`.
+    """
+    if not new:
+        nothing = GateResult(SuiteVerdict.NO_BASELINE, level=FALSE_ALARMS)
+        return Outcome(nothing, problem=base.missing)
+    result = gate_result(base.runs, new, policy, context=context)
+    return Outcome(result, problem=base.missing)
+
+
+def gate_fresh(
+    base: RecordedRuns, fresh: FreshRuns, policy: Policy
+) -> tuple[Outcome, tuple[Run, ...]]:
+    """Compare as many fresh runs of a command as decide with a recorded base, and return them.
+
+    Raises:
+        ProtonError: See `FreshRuns.first` and `gate_result`.
+    """
+    for look in looks(fresh.most, fresh.fewest or policy.runs, is_asked=True):
+        runs = fresh.first(look.pairs)
+        context = Context(part=look.part, pairs=look.most)
+        outcome = gate_recorded(base, runs, policy, context=context)
+        if not look.goes_on(outcome.result, fresh.say):
+            break
+    return outcome, runs
+
+
+@dataclass(frozen=True)
+class PairedExperiment:
+    """Two commands, run in turn, and a policy.
 
     Attributes:
-        base: Recorded runs, which may be missing, or a command.
-        new: Recorded runs, runs that are recorded as they are needed, or a command if the base is
-            one; `Side` after `run`.
+        base: The command of the base.
+        new: The command of the new side.
         policy: The policy.
-        series: Runs the commands of both sides, and keeps their runs.
-        runs: Pairs of two commands at most; 0 for `MOST_PAIRS`.
-        revision: What the base of two commands is a checkout of, None for no revision.
-        is_enough: Whether a result of pairs ends the experiment, whatever else is undecided.
+        series: Runs both commands, and keeps their runs.
+        runs: Pairs at most; 0 for `MOST_PAIRS`.
+        revision: What the base is a checkout of, None for no revision.
+        is_enough: Whether a result ends the experiment, whatever else is undecided.
     """
 
-    base: Side | Arm
-    new: Side | FreshRuns | Arm
+    base: Arm
+    new: Arm
     policy: Policy
-    series: Series | None = None
+    series: Series
     runs: int = 0
     revision: Revision | None = None
     is_enough: Callable[[GateResult], bool] = lambda result: False
 
-    def run(self) -> Outcome:
-        """Record what is missing, and compare both sides.
+    def run(self) -> GateResult:
+        """Record pairs, and compare both sides.
 
         Raises:
             TargetFailedError: A run failed or recorded nothing; the message names its side.
             InterruptedExperimentError: A signal arrived; finished runs are kept.
             ProtonError: See `gate_result`; or something cannot be written.
         """
-        if isinstance(self.base, Arm):
-            return Outcome(self._in_turn())
-        if isinstance(self.new, Side):
-            return self._recorded(self.base)
-        assert not isinstance(self.new, Arm)
-        fresh = self.new
-        for look in looks(fresh.most, fresh.fewest or self.policy.runs, is_asked=True):
-            self.new = Side(fresh.first(look.pairs))
-            outcome = self._recorded(self.base, Context(part=look.part, pairs=look.most))
-            if not look.goes_on(outcome.result, fresh.say):
-                break
-        return outcome
-
-    def _recorded(self, base: Side, context: Context | None = None) -> Outcome:
-        assert isinstance(self.new, Side)
-        if not self.new.runs:
-            nothing = GateResult(SuiteVerdict.NO_BASELINE, level=FALSE_ALARMS)
-            return Outcome(nothing, problem=base.missing)
-        result = gate_result(base.runs, self.new.runs, self.policy, context=context)
-        return Outcome(result, problem=base.missing)
-
-    # -- two commands ----------------------------------------------------------------------------
-    def _in_turn(self) -> GateResult:
-        assert self.series is not None
         warm_up = pairs(Stage.WARM_UP, 1)
         most = self.runs or MOST_PAIRS
         self.series.plan([*warm_up, *self._slots(most)])
@@ -210,7 +217,6 @@ class Experiment:
 
     def _decided(self, most: int) -> tuple[GateResult, Arrangement]:
         """Add pairs until every path is decided, or none are left to add."""
-        assert self.series is not None
         lost = 0
         for look in looks(most, self.policy.runs, is_asked=self.runs > 0):
             arrangement = self._pairs(look.pairs + lost)
@@ -228,11 +234,9 @@ class Experiment:
         return gate_result(runs.base, runs.new, self.policy, context=context)
 
     def _slots(self, count: int) -> tuple[Slot, ...]:
-        assert self.series is not None
         return pairs(Stage.PAIR, count, seed=self.series.kept.folder.name)
 
     def _pairs(self, count: int) -> Arrangement:
-        assert self.series is not None
         slots = self._slots(count)
         self.series.run(slots)
         runs = self.series.read(slots)
@@ -246,8 +250,6 @@ class Experiment:
 
     def _with_itself(self, runs: Arrangement) -> tuple[Note, ...]:
         """Return a note on how often the gate fails a program that is compared with itself."""
-        assert isinstance(self.base, Arm)
-        assert isinstance(self.new, Arm)
         is_revision = self.base.revision or self.new.revision
         if is_revision or self.base.command != self.new.command:
             return ()
@@ -327,7 +329,7 @@ def looks(most: int, fewest: int = _FIRST_PAIRS, *, is_asked: bool = False) -> t
     before, found = 0, []
     for count in counts:
         part = 1.0
-        if count >= RECOMMENDED_PAIRS:
+        if count >= FEWEST_PAIRS_TO_FAIL:
             part, before = (count - before) / most, count
         found.append(Look(count, part, most, is_first=count == first, is_asked=is_asked))
     return tuple(found)

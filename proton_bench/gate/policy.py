@@ -106,12 +106,12 @@ class Threshold:
     is_offered: bool = field(default=False, compare=False)
 
     @property
-    def is_structural(self) -> bool:
+    def is_launch_count(self) -> bool:
         """Whether it is about launches, which are exact and need no statistics."""
         return self.metric == "calls"
 
     @property
-    def is_about_launches(self) -> bool:
+    def is_per_launch(self) -> bool:
         """Whether it is about the time of one launch."""
         return self.metric in _LAUNCH_METRICS or _PERCENTILE.fullmatch(self.metric) is not None
 
@@ -133,7 +133,7 @@ class Threshold:
     @property
     def direction(self) -> int:
         """+1 if more is worse, -1 if less is, 0 if any change is."""
-        return 0 if self.is_structural else -1 if self.metric in _RATES else 1
+        return 0 if self.is_launch_count else -1 if self.metric in _RATES else 1
 
     def looser(self, metric: str) -> Threshold:
         """Return the threshold for a metric that is noisier than the time of typical launches."""
@@ -303,7 +303,7 @@ class Policy:
     @property
     def asks_only_for_launches(self) -> bool:
         """Whether a command line names thresholds, and all of them are about launches."""
-        return bool(self.overriding) and all(each.is_structural for each in self.overriding)
+        return bool(self.overriding) and all(each.is_launch_count for each in self.overriding)
 
     def with_marked(self, marked: Sequence[Threshold]) -> Policy:
         """Return the policy with all its thresholds in one list, the defaults first.

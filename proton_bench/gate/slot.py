@@ -97,6 +97,6 @@ def missing(slots: Sequence[Slot], kept: Container[Slot]) -> list[Slot]:
     ]
 
 
-def in_turn(stage: Stage, arm: str, count: int) -> tuple[Slot, ...]:
-    """Return the slots of this many runs of one side."""
-    return tuple(Slot(stage, number, arm) for number in range(count))
+def new_alone(count: int) -> tuple[Slot, ...]:
+    """Return the slots of this many runs of the new side without the base."""
+    return tuple(Slot(Stage.ALONE, number, NEW) for number in range(count))

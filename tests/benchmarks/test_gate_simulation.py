@@ -13,7 +13,7 @@ from benchmarks.studies.gate.rules import (
     ours,
 )
 from benchmarks.studies.gate.simulation import MODELS, Outcome, Scenario, by_judge, simulate
-from proton_bench.gate.statistics.decision import RECOMMENDED_PAIRS
+from proton_bench.gate.statistics.decision import FEWEST_PAIRS_TO_FAIL
 
 # Without a change one gate in a thousand may fail: two of 100 have a chance of half a percent.
 GATES = how_many(400, 100)
@@ -63,7 +63,7 @@ def test_a_change_is_found_where_half_of_the_paths_are_noisy() -> None:
 def test_more_pairs_find_more() -> None:
     found = [
         outcome("quiet GPU: 0.3 %", runs, slowed=6, slowdown=0.03).found.value
-        for runs in (RECOMMENDED_PAIRS - 1, 6, 8, 10)
+        for runs in (FEWEST_PAIRS_TO_FAIL - 1, 6, 8, 10)
     ]
 
     assert found[0] == 0.0

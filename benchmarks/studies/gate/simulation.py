@@ -22,7 +22,7 @@ from proton_bench.gate.experiment import MOST_PAIRS, Rate
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.gate.verdict.comparison import gate_result
-from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.decided_checks import Context
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind

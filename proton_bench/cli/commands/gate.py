@@ -33,9 +33,9 @@ from proton_bench.errors import (
 from proton_bench.support.reporting import report_error
 
 if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
     from proton_bench.cli.outputs import Outputs
-    from proton_bench.gate.baselines import BaselineStore, Side
-    from proton_bench.gate.experiment import Experiment
+    from proton_bench.gate.baselines import BaselineStore
     from proton_bench.gate.policy import Policy
     from proton_bench.gate.verdict.result import Outcome
 
@@ -80,8 +80,9 @@ def command(
     """
     from proton_bench.cli.outputs import Outputs
     from proton_bench.gate.baselines import BaselineStore, read_sides
-    from proton_bench.gate.experiment import Experiment
+    from proton_bench.gate.experiment import gate_recorded
     from proton_bench.gate.policy import PolicyWords
+    from proton_bench.report.words.gate import explained
 
     outputs = Outputs(everything, STDOUT if as_json else None, markdown, junit, github)
     words = PolicyWords(policy, threshold or (), settings or ())
@@ -101,11 +102,13 @@ def command(
         base, new = read_words(sides or (), runs=runs, save=save)
         gated = chosen_policy(words)
         if runs is None:
-            outcome, after = _gated(Experiment(*read_sides(base, new, baselines), gated))
+            before, after = read_sides(base, new, baselines)
+            outcome, measured = gate_recorded(before, after.runs, gated), after.runs
         else:
-            outcome, after = _recorded(
+            outcome, measured = _recorded(
                 base, new, gated, baselines, most=runs, is_saved=save is not None
             )
+        outcome = explained(outcome)
     except InterruptedExperimentError:
         raise
     except ProtonError as error:
@@ -113,8 +116,8 @@ def command(
     try:
         outputs.write(outcome)
     finally:  # an output that cannot be written costs no runs
-        if save is not None and after.runs:
-            entry = baselines.save(save, after.runs)
+        if save is not None and measured:
+            entry = baselines.save(save, measured)
             sys.stderr.write(
                 f"proton: saved as candidate {entry.reference}; `proton baseline promote {save}` "
                 "makes it the base of later gates\n"
@@ -130,7 +133,7 @@ def _recorded(
     *,
     most: int,
     is_saved: bool,
-) -> tuple[Outcome, Side]:
+) -> tuple[Outcome, tuple[Run, ...]]:
     """Record the new runs and compare them; nothing runs if there is nothing to compare with.
 
     Args:
@@ -141,30 +144,21 @@ def _recorded(
         most: Processes at most.
         is_saved: Whether to run all of them, even without a base, because they may become one.
     """
-    from proton_bench.gate.baselines import Side, read_base
-    from proton_bench.gate.experiment import Experiment, fresh_runs
+    from proton_bench.gate.baselines import read_side
+    from proton_bench.gate.experiment import fresh_runs, gate_fresh, gate_recorded
     from proton_bench.gate.project import shown
     from proton_bench.gate.runs import new_folder
 
     command = measured_command(*split_recording(words))
-    before = read_base(base, store)
+    before = read_side(base, store)
     if not (before.runs or is_saved):
-        return _gated(Experiment(before, Side(()), policy))
+        return gate_recorded(before, (), policy), ()
     place = new_folder("gate", store.folder)
     fewest = most if is_saved else policy.runs
     with fresh_runs(command, folder=place, fewest=fewest, most=most) as fresh:
-        outcome = _gated(Experiment(before, fresh, policy))
+        outcome, runs = gate_fresh(before, fresh, policy)
     sys.stderr.write(f"proton gate: every run is kept in {shown(place)}\n")
-    return outcome
-
-
-def _gated(experiment: Experiment) -> tuple[Outcome, Side]:
-    from proton_bench.gate.baselines import Side
-    from proton_bench.report.words.gate import explained
-
-    outcome = explained(experiment.run())
-    assert isinstance(experiment.new, Side)
-    return outcome, experiment.new
+    return outcome, runs
 
 
 def read_words(

@@ -67,7 +67,7 @@ class Followed:
         launched = {
             check.row
             for check in checks
-            if check.threshold.is_about_launches and check.threshold.metric != TAIL
+            if check.threshold.is_per_launch and check.threshold.metric != TAIL
         }
         checks = [
             check

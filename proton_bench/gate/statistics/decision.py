@@ -54,7 +54,7 @@ FALSE_ALARMS = 0.001
 POWER = 0.9
 MOST_PAIRS = 200
 # The fewest that can make a path fail, see `_States`.
-RECOMMENDED_PAIRS = 6
+FEWEST_PAIRS_TO_FAIL = 6
 # The median of fewer says too little about what paths share.
 FEWEST_PATHS = 8
 # A path is typically as noisy as the first quartile, and noisier from so many times that on.

@@ -116,7 +116,7 @@ def _settled(policy: Policy, arrangement: Arrangement, marked: Sequence[Threshol
     fewest = min(len(arrangement.base), len(arrangement.new))
     if fewest >= policy.runs or not policy.asks_only_for_launches:
         return settled
-    launches = tuple(each for each in settled.thresholds if each.is_structural)
+    launches = tuple(each for each in settled.thresholds if each.is_launch_count)
     return replace(settled, thresholds=launches)
 
 
@@ -201,7 +201,7 @@ def _of_marker(name: str, text: str, source: str) -> Threshold:
     except UsageError as error:
         raise UsageError(f"{source!a}: benchmark {name!a}: {error}") from None
     # Launches are below the benchmark, in kernels.
-    below = "**" if threshold.is_structural else ROUND
+    below = "**" if threshold.is_launch_count else ROUND
     return replace(threshold, selector=f"{_escaped(name)}/{below}")
 
 

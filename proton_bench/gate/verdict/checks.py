@@ -74,7 +74,7 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
         each
         for each in policy.thresholds
         # Where elapsed time is all there is, it has all other checks.
-        if not each.is_structural
+        if not each.is_launch_count
         and (each.is_written or not measured.nested or each.metric != "wall")
     ]
     candidates = _Candidates(measured, policy, {each.metric for each in timed} & SUMMED.keys())

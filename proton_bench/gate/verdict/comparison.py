@@ -36,7 +36,7 @@ from proton_bench.gate.verdict.benchmarks import (
     one_sided,
 )
 from proton_bench.gate.verdict.checks import ThresholdsByPath, own_paths
-from proton_bench.gate.verdict.decisions import Context, DecidedChecks, GateChecks, rows_of
+from proton_bench.gate.verdict.decided_checks import Context, DecidedChecks, GateChecks, rows_of
 from proton_bench.gate.verdict.measured import SUMMED, Measured
 from proton_bench.gate.verdict.notes import STATISTICS, advice, notes_on, refused, unmatched
 from proton_bench.gate.verdict.result import (
@@ -86,7 +86,7 @@ class _Survey:
         tree = measured.comparison.tree
         self.measured, self.policy = measured, policy
         self.shares, self.slack = measured.shares(), launch_slack(measured)
-        self.allowed = ThresholdsByPath((e for e in policy.thresholds if e.is_structural), tree)
+        self.allowed = ThresholdsByPath((e for e in policy.thresholds if e.is_launch_count), tree)
         self.quarantined = Selectors(policy.quarantine).of_tree(tree)
 
 
@@ -202,7 +202,7 @@ def uncompared(measured: Measured, policy: Policy, decided: Mapping[str, Mask]) 
 
 
 def _times(measured: Measured, policy: Policy, decided: Mask) -> list[Note]:
-    timed = [each for each in policy.thresholds if not each.is_structural]
+    timed = [each for each in policy.thresholds if not each.is_launch_count]
     if not timed:
         return []
     base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
@@ -260,7 +260,7 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     calls = measured.sides(measured.calls)
     counted = (calls[0].max(axis=0) > 0) & (calls[1].max(axis=0) > 0)
     both = np.flatnonzero(base & new).tolist()
-    structural = [each for each in policy.thresholds if each.is_structural]
+    structural = [each for each in policy.thresholds if each.is_launch_count]
     selectors = Selectors(each.selector for each in structural)
     selected = selectors.of_tree(measured.comparison.tree)
     # Which of them match a path, and which match one with counted launches.

@@ -195,7 +195,7 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     notes = []
     if not bool((base & new & ~measured.canary).any()):
         notes.append(NOTHING_MATCHED)
-    elif not checks and any(not each.is_structural for each in policy.thresholds):
+    elif not checks and any(not each.is_launch_count for each in policy.thresholds):
         notes.append(NOTHING_GATED)
     named = [each for each in policy.thresholds if each.selector and each.is_written]
     selectors = Selectors(each.selector for each in named)

@@ -17,7 +17,7 @@ from proton_bench.gate.policy import Policy
 from proton_bench.gate.processes import Command, Revision
 from proton_bench.gate.progress import open_progress
 from proton_bench.gate.runs import KeptRuns, at_home, drop_unused, kept_folder, new_folder
-from proton_bench.gate.slot import BASE, NEW, Stage, in_turn, missing, pairs
+from proton_bench.gate.slot import BASE, NEW, Stage, missing, new_alone, pairs
 from proton_bench.gate.verdict.comparison import gate_result
 from proton_bench.gate.verdict.result import SuiteVerdict
 from proton_bench.model.builder import ProfileBuilder
@@ -51,7 +51,7 @@ def test_the_order_of_pairs_repeats_and_does_not_depend_on_their_number() -> Non
 
 
 def test_names_of_files_differ_and_sort_by_pair() -> None:
-    slots = [*pairs(Stage.WARM_UP, 1), *pairs(Stage.PAIR, 12), *in_turn(Stage.ALONE, NEW, 3)]
+    slots = [*pairs(Stage.WARM_UP, 1), *pairs(Stage.PAIR, 12), *new_alone(3)]
 
     assert len({slot.name for slot in slots}) == len(slots)
     assert slots[-1].name == "alone-003-new"
@@ -66,7 +66,7 @@ def test_a_broken_pair_is_run_anew_so_that_its_runs_are_neighbours() -> None:
 
 
 def test_runs_that_are_not_pairs_count_each_for_itself() -> None:
-    warm_up, alone = pairs(Stage.WARM_UP, 1), in_turn(Stage.ALONE, NEW, 3)
+    warm_up, alone = pairs(Stage.WARM_UP, 1), new_alone(3)
 
     assert missing(warm_up, warm_up[:1]) == list(warm_up[1:])
     assert missing(alone, alone[1:]) == [alone[0]]

@@ -10,7 +10,7 @@ from fakes.outcomes import outcome, row, undecided
 from proton_bench.gate.experiment import MOST_PAIRS, looks
 from proton_bench.gate.progress import Lines, Pace, TerminalBar, open_progress
 from proton_bench.gate.slot import Stage, pairs
-from proton_bench.gate.statistics.decision import RECOMMENDED_PAIRS
+from proton_bench.gate.statistics.decision import FEWEST_PAIRS_TO_FAIL
 from proton_bench.gate.verdict.result import GateRow, SuiteVerdict, Verdict, sum_up
 
 SLOTS = pairs(Stage.PAIR, 2)
@@ -125,7 +125,7 @@ HOPELESS = undecided("hopeless", pairs_needed=-1)
 def test_the_looks_share_the_false_alarms_of_one(most: int) -> None:
     found = looks(most)
 
-    failing = [look.part for look in found if look.pairs >= RECOMMENDED_PAIRS]
+    failing = [look.part for look in found if look.pairs >= FEWEST_PAIRS_TO_FAIL]
     assert sum(failing) == pytest.approx(1.0 if failing else 0.0)
     assert [look.pairs for look in found] == sorted({look.pairs for look in found})
     assert found[-1].pairs == most
@@ -148,9 +148,9 @@ def test_one_look_has_all_of_it() -> None:
 
 @pytest.mark.parametrize("most", [MOST_PAIRS, 60, 200])
 def test_the_last_of_many_looks_keeps_the_share_of_its_pairs(most: int) -> None:
-    first, *_, last = (look for look in looks(most) if look.pairs >= RECOMMENDED_PAIRS)
+    first, *_, last = (look for look in looks(most) if look.pairs >= FEWEST_PAIRS_TO_FAIL)
 
-    assert first.part == pytest.approx(RECOMMENDED_PAIRS / most)
+    assert first.part == pytest.approx(FEWEST_PAIRS_TO_FAIL / most)
     assert last.part == pytest.approx(2 / most)
 
 

@@ -31,7 +31,7 @@ from proton_bench.gate.experiment import MOST_PAIRS
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.gate.verdict.comparison import gate_result
-from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.decided_checks import Context
 from proton_bench.gate.verdict.result import EXIT_CODES, SuiteVerdict
 
 _PROGRAM = Path(__file__).with_name("program.py")

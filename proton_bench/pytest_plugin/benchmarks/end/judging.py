@@ -15,8 +15,8 @@ import pytest
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, ProtonError
-from proton_bench.gate.baselines import BaselineStore, Side, read_base
-from proton_bench.gate.experiment import Experiment, FreshRuns, fresh_runs
+from proton_bench.gate.baselines import BaselineStore, RecordedRuns, read_side
+from proton_bench.gate.experiment import FreshRuns, fresh_runs, gate_fresh, gate_recorded
 from proton_bench.gate.policy import Policy, PolicyWords
 from proton_bench.gate.processes import Command
 from proton_bench.gate.project import store_of_project
@@ -206,24 +206,20 @@ class Judging:
         if not settings.runs:
             self._runs = [recorded()]
             if settings.compare:
-                self._compare(Side(tuple(self._runs)))
+                self._outcome = explained(gate_recorded(self._base(), self._runs, self._policy()))
             return
         tests = [record.node_id for record in self._records]
         # What is saved may become a base, for which every run counts.
         fewest = settings.runs if settings.save else 0
         with fresh_runs_of(self._config, tests, fewest=fewest, most=settings.runs) as fresh:
             if settings.compare:
-                self._compare(fresh)
+                outcome, self._runs = gate_fresh(self._base(), fresh, self._policy())
+                self._outcome = explained(outcome)
             else:
                 self._runs = fresh.first(settings.runs)
 
-    def _compare(self, new: Side | FreshRuns) -> None:
-        """Compare this run, or fresh processes, of which there are as many as decide."""
-        base = read_base(self._settings.compare, self._store)
-        experiment = Experiment(base, new, self._policy())
-        self._outcome = explained(experiment.run())
-        assert isinstance(experiment.new, Side)
-        self._runs = experiment.new.runs
+    def _base(self) -> RecordedRuns:
+        return read_side(self._settings.compare, self._store)
 
     def _policy(self) -> Policy:
         settings = self._settings

@@ -15,7 +15,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.gate.policy import Policy, policy_from_table
 from proton_bench.gate.verdict.comparison import gate_result
-from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.decided_checks import Context
 from proton_bench.gate.verdict.result import (
     GateResult,
     GateRow,

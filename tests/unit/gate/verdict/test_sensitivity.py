@@ -23,7 +23,7 @@ from proton_bench.gate.statistics.decision import (
     weigh,
 )
 from proton_bench.gate.verdict.comparison import gate_result
-from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.decided_checks import Context
 from proton_bench.gate.verdict.notes import Sensitivity, advice, sensitivity_of
 from proton_bench.gate.verdict.result import GateResult, Reason, SuiteVerdict, Verdict
 from proton_bench.model.builder import ProfileBuilder

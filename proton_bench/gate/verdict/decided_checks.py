@@ -22,8 +22,8 @@ from proton_bench.gate.statistics.common_shift import (
     explained_by_shift,
 )
 from proton_bench.gate.statistics.decision import (
+    FEWEST_PAIRS_TO_FAIL,
     POWER,
-    RECOMMENDED_PAIRS,
     Background,
     Decisions,
     Evidence,
@@ -322,7 +322,7 @@ def _pairs(decided: DecidedChecks, policy: Policy, reasons: Sequence[Reason], *,
         # As many again with the other side first.
         return lost + lost % 2 + max(fewest + fewest % 2, 2 * runs)
     if not math.isfinite(float(decided.evidence.error[at])):
-        fewest = max(fewest, RECOMMENDED_PAIRS)  # the noise is unknown
+        fewest = max(fewest, FEWEST_PAIRS_TO_FAIL)  # the noise is unknown
     elif math.isfinite(needed := float(decided.decisions.pairs[at])):
         fewest = max(fewest, int(needed))
     else:
@@ -476,7 +476,7 @@ class GateChecks:
         policy = replace(self.policy, thresholds=(asked,)).with_marked(())
         decided = replace(self, policy=policy).decided()
         at_hand = min(len(self.arrangement.base), len(self.arrangement.new))
-        pairs = max(self.context.pairs, at_hand, RECOMMENDED_PAIRS)
+        pairs = max(self.context.pairs, at_hand, FEWEST_PAIRS_TO_FAIL)
         found = detectable_with(pairs, decided.evidence, decided.limits.margin)
         shares = np.array([check.share for check in decided.checks])
         totals = np.array([each.threshold.metric == "total" for each in decided.checks], dtype="?")
