@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import proton_bench as proton
-from proton_bench.recording.models.record_costs import measure_record_costs
 from proton_bench.recording.native import native
+from proton_bench.recording.session.provenance import measure_record_costs
 
 torch = pytest.importorskip("torch")
 
