@@ -83,11 +83,18 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
         found = _recorded(runs, offers, source, name=formula.name)
         if found.unit not in SECONDS:
             raise MetricError(f"metric {source!r} is not a time, so it has no {formula.name}")
-        scale = formula.scale / SECONDS[found.unit]
-        # Exactly a thousand, so that whole numbers divide exactly.
-        scale = float(round(scale)) if scale >= 1.0 else scale
-        return Measure(found.name, found.source, scale, found.unit)
+        return _in_unit(found, formula.scale)
     return _derived(runs, name)
+
+
+def _in_unit(found: Measure, seconds: float) -> Measure:
+    """Return a measure of times in a unit of so many seconds, which its name ends with."""
+    if not found.is_additive:  # computed under its name, so it has the unit already
+        return Measure(found.name, unit=found.name.rpartition("/")[2])
+    scale = seconds / SECONDS[found.unit]
+    # Exactly a thousand, so that whole numbers divide exactly.
+    scale = float(round(scale)) if scale >= 1.0 else scale
+    return Measure(found.name, found.source, scale, found.unit)
 
 
 def _default(runs: Sequence[Run], offers: Sequence[AvailableMetrics]) -> Measure:

@@ -207,6 +207,16 @@ def test_metrics_of_a_row_alone_are_compared_row_by_row() -> None:
     assert not found.inclusive.change.any()
 
 
+def test_metrics_of_a_row_alone_have_the_unit_asked_for() -> None:
+    run = Run(training_profile(), "x")
+
+    in_ns, in_ms = (compare([run], [run], CompareOptions(name)) for name in ("wall", "wall/ms"))
+
+    assert in_ns.inclusive.base.any()
+    assert in_ms.inclusive.base == pytest.approx(in_ns.inclusive.base / 1e6)
+    assert (in_ms.measure.scale, in_ms.measure.unit) == (1.0, "ms")
+
+
 def test_times_without_launches_are_a_rest() -> None:
     runs = []
     for time in (5, 8):
