@@ -1,9 +1,9 @@
-"""Draws view.svg, the picture of README.md: the screen of ``proton view`` in a terminal.
+"""Draws the pictures of README.md and of the tutorials: screens of proton in a terminal.
 
-python docs/pictures/picture.py               # draw it again from train.proton
-python docs/pictures/picture.py keep FILE     # first keep FILE, a profile of train.py, as that
+python docs/pictures/picture.py                   # draw them again from the kept profiles
+python docs/pictures/picture.py keep FILE KEPT    # first keep FILE as the profile KEPT
 
-``proton train.py`` recorded the profile, with transformers on a CPU.
+The profiles were recorded on a CPU, with the programs of README.md and the tutorials.
 """
 
 from __future__ import annotations
@@ -26,27 +26,30 @@ from rich.text import Text
 
 from proton_bench.formats.registry import read_profile, write_profile
 
-__all__ = ["PICTURE", "WORDS", "screen", "text_of"]
+__all__ = ["FOLDER", "PICTURES", "screen", "text_of"]
 
 FOLDER = Path(__file__).parent
-PICTURE = FOLDER / "view.svg"
-PROFILE = FOLDER / "train.proton"
-WORDS = ("view", PROFILE.name)
+# The command that each shows, by the name of its file.
+PICTURES = {
+    "view": ("view", "train.proton"),
+    "first_profile": ("view", "network.proton"),
+    "why_is_it_slow": ("why", "slow.proton"),
+}
 COLUMNS, LINES = 100, 28
 # The folder that the kept profile names in place of the one it was recorded in.
 HOME = "/home/you"
 LIBRARIES = re.compile(r"/[^@]*/((?:site-packages|python3\.\d+)/)")
 
 
-def screen() -> str:
-    """Return what the command shows in a terminal, with its escape sequences."""
+def screen(words: tuple[str, ...]) -> str:
+    """Return what a command shows in a terminal, with its escape sequences."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     settings = {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(LINES)}
     unset = ("NO_COLOR", "FORCE_COLOR")
     known = {name: value for name, value in os.environ.items() if name not in unset}
     process = subprocess.Popen(
-        [sys.executable, "-m", "proton_bench", *WORDS],
+        [sys.executable, "-m", "proton_bench", *words],
         cwd=FOLDER,
         env=known | settings,
         stdin=subprocess.DEVNULL,
@@ -69,11 +72,11 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def draw(shown: str) -> str:
-    """Return the screen as SVG that loads no fonts."""
+def draw(words: tuple[str, ...]) -> str:
+    """Return the screen of a command as SVG that loads no fonts."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), legacy_windows=False)
-    console.print(Text.from_ansi(shown), soft_wrap=True)
-    svg = console.export_svg(title=f"proton {' '.join(WORDS)}", unique_id="view")
+    console.print(Text.from_ansi(screen(words)), soft_wrap=True)
+    svg = console.export_svg(title=f"proton {' '.join(words)}", unique_id="view")
     lines = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -83,7 +86,7 @@ def text_of(svg: str) -> str:
     return "".join(html.unescape("".join(re.findall(r"<text[^>]*>(.*?)</text>", svg))).split())
 
 
-def keep(recorded: Path) -> None:
+def keep(recorded: Path, kept: Path) -> None:
     """Keep a profile without the names of the machine and its folders."""
     profile = read_profile(recorded)
     folder = str(profile.provenance["directory"])
@@ -92,10 +95,11 @@ def keep(recorded: Path) -> None:
         for text in profile.strings
     )
     facts = profile.provenance.updated(directory=HOME, host="", system="Linux", pid=1)
-    write_profile(dataclasses.replace(profile, strings=strings, provenance=facts), PROFILE)
+    write_profile(dataclasses.replace(profile, strings=strings, provenance=facts), kept)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["keep"]:
-        keep(Path(sys.argv[2]))
-    PICTURE.write_text(draw(screen()), encoding="utf-8")
+        keep(Path(sys.argv[2]), FOLDER / sys.argv[3])
+    for name, words in PICTURES.items():
+        (FOLDER / f"{name}.svg").write_text(draw(words), encoding="utf-8")

@@ -75,17 +75,29 @@ def test_readme_is_short_and_begins_with_a_picture() -> None:
     assert "](docs/pictures/view.svg)" in "\n".join(lines[:15])
 
 
-def test_the_picture_shows_what_the_command_shows() -> None:
-    drawn = picture.text_of(picture.PICTURE.read_text(encoding="utf-8"))
-    shown = Text.from_ansi(picture.screen()).plain
+@pytest.mark.parametrize("name", picture.PICTURES)
+def test_the_picture_shows_what_the_command_shows(name: str) -> None:
+    drawn = picture.text_of((picture.FOLDER / f"{name}.svg").read_text(encoding="utf-8"))
+    shown = Text.from_ansi(picture.screen(picture.PICTURES[name])).plain
 
     assert "".join(shown.split()) in drawn
 
 
-def test_readme_quotes_what_the_run_of_the_picture_said() -> None:
-    said = summary_lines(read_profile(picture.PROFILE), picture.PROFILE.name, 110)
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("README.md", "train.proton"), ("docs/tutorials/first_profile.md", "network.proton")],
+)
+def test_the_page_quotes_what_the_run_of_its_picture_printed(page: str, name: str) -> None:
+    printed = summary_lines(read_profile(picture.FOLDER / name), name, 110)
 
-    assert "\n".join(said) in README
+    assert "\n".join(printed) in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_tutorials_are_short_and_have_a_picture() -> None:
+    for page in ("first_profile", "why_is_it_slow"):
+        text = DOCS[f"tutorials/{page}"]
+        assert f"](../pictures/{page}.svg)" in text
+        assert len(text.split()) <= 600
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
