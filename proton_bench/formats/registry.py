@@ -155,7 +155,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
 
     Raises:
         UsageError: There is no such file, or it cannot be opened.
-        ProfileFormatError: The file is corrupt, or no profile of a known format and version.
+        ProfileFormatError: The file is corrupt, or not a profile of a known format and version.
     """
     file = Path(path)
     found = streamed_format_of(file)
@@ -174,7 +174,7 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
     """Return the profile in the content of a file; ``path`` names it and hints at the format.
 
     Raises:
-        ProfileFormatError: The content is corrupt, or no profile of a known format and version.
+        ProfileFormatError: The content is corrupt, or not a profile of a known format and version.
     """
     file = Path(path)
     source = visible(file)

@@ -154,7 +154,7 @@ class StackTree:
         parents[:1] = -1
         if not is_below.all() or table["parent_hash"].null_count != min(len(hashes), 1):
             raise ProfileFormatError(
-                "the call paths of the store form no tree: `proton store maintain` lists what is "
+                "the call paths of the store do not form a tree: `proton store maintain` lists what is "
                 "wrong; copy its table stacks back"
             )
         places = positions(parents)

@@ -184,7 +184,7 @@ def source_values(profile: Profile, name: str) -> MetricValues:
     """Return the numbers that something is derived from: ``time``, ``self_time``.
 
     Raises:
-        MetricError: They were not recorded, or are no numbers.
+        MetricError: They were not recorded, or are not numbers.
     """
     recorded = recorded_names(profile)
     full, of_self = find_metric(name, recorded), find_metric(name.removeprefix(SELF), recorded)
@@ -239,7 +239,7 @@ def own_numbers(profile: Profile, name: str) -> Floats:
 
 
 def own_ns(profile: Profile, name: str) -> Floats:
-    """Return the time of each row alone in ns, 0 where it has none or the metric is no time."""
+    """Return the time of each row alone in ns, 0 where it has none or the metric is not a time."""
     full = find_metric(name, profile.columns)
     unit = SECONDS.get(MetricSpec(full).unit, 0.0) if full is not None else 0.0
     return own_numbers(profile, name) * (unit / SECONDS["ns"])

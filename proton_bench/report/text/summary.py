@@ -134,7 +134,7 @@ def _imports(tree: MetricTree) -> Mask:
 
 
 def _run_length(profile: Profile, metric: str) -> float:
-    """Return the length of the run in the unit of a time, 0 if it is not known or no time."""
+    """Return the length of the run in the unit of a time, 0 if it is not known or not a time."""
     formula, wall_ns = parse_formula(metric), run_time_of(profile).wall_ns
     if formula is None or not formula.timed or wall_ns is None or profile.provenance.get("parts"):
         return 0.0

@@ -32,7 +32,7 @@ private:
   enum class Coercion : uint8_t { kNone, kFloat, kInt };
   struct Key {
     PyObject *text = nullptr; ///< owned, so that no other takes its address
-    bool is_reserved = false; ///< put there by Triton, no metric
+    bool is_reserved = false; ///< put there by Triton, not a metric
     Coercion coercion = Coercion::kNone;
     const MetricName *name = nullptr; ///< null for a name that a metric cannot have
   };
