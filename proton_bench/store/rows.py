@@ -154,8 +154,8 @@ class StackTree:
         parents[:1] = -1
         if not is_below.all() or table["parent_hash"].null_count != min(len(hashes), 1):
             raise ProfileFormatError(
-                "the call paths of the store do not form a tree: `proton store maintain` lists what is "
-                "wrong; copy its table stacks back"
+                "the call paths of the store do not form a tree: `proton store maintain` lists "
+                "what is wrong; copy its table stacks back"
             )
         places = positions(parents)
         rows = np.argsort(places)
