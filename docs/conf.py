@@ -13,7 +13,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
 html_theme = "alabaster"
-html_static_path: list[str] = []
+html_static_path = ["narrow.css"]
+html_css_files = ["narrow.css"]
 autodoc_typehints = "description"
 # Annotations stay as written: many name types that are imported for type checking only.
 autodoc_typehints_format = "short"
