@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.protobuf import Message, varint
+from proton_bench.model.arrays import Array
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 
@@ -161,13 +161,13 @@ def _edited(change: Callable[[dict[str, Any]], None]) -> bytes:
     return msgspec.msgpack.encode(document)
 
 
-def _column(values: npt.NDArray[Any]) -> dict[str, Any]:
+def _column(values: Array) -> dict[str, Any]:
     content = values.tobytes()
     packed = zlib.compress(content, 9)
     return {"dtype": values.dtype.str, "codec": "zlib", "size": len(content), "bytes": packed}
 
 
-def _grown(parents: Sequence[int] | npt.NDArray[Any], **columns: npt.NDArray[Any]) -> bytes:
+def _grown(parents: Sequence[int] | Array, **columns: Array) -> bytes:
     """Return a file with these rows, all kernels; the root is the first."""
     rows = len(parents)
     kinds = np.full(rows, FrameKind.KERNEL, dtype="|u1")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from proton_bench.model.arrays import Floats
 from proton_bench.recording.counters.metric_sets import ELAPSED_CYCLES
 
 DRAM = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -69,7 +69,7 @@ def burst_of(
     interval_ns: int = 10_000,
     start_ns: int = _START_NS,
     background: float = 0.0,
-    noise: npt.NDArray[np.float64] | float = 0.0,
+    noise: Floats | float = 0.0,
     device: int = 0,
 ) -> dict[str, Any]:
     """Return a burst of one metric, the DRAM's, with exact mixtures of what ran in each sample.

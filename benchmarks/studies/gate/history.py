@@ -17,15 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.gate.experiment import Rate
 from proton_bench.gate.history.history import LEVEL
 from proton_bench.gate.history.steps import LEAST_CHANGE, find_steps
+from proton_bench.model.arrays import Floats
 
-Numbers = npt.NDArray[np.float64]
 # Finds the places of steps in each of many series of logarithms.
-Rule = Callable[[Sequence[Numbers]], list[list[int]]]
+Rule = Callable[[Sequence[Floats]], list[list[int]]]
 
 _SERIES, _POINTS, _STEPS = 300, 60, 50
 _SIZES = (0.015, 0.02, 0.03, 0.05, 0.10)
@@ -54,12 +53,12 @@ class Noise:
     shared: float = 0.0
     persistence: float = 0.0
 
-    def draw(self, generator: np.random.Generator, series: int, points: int) -> Numbers:
+    def draw(self, generator: np.random.Generator, series: int, points: int) -> Floats:
         """Return series without a step, shape (series, points)."""
         spreads = self.spread * np.exp(generator.normal(0.0, 0.5, series))
         is_noisy = generator.random(series) < self.noisy_share
         spreads = np.where(is_noisy, generator.uniform(0.02, 0.1, series), spreads)
-        values: Numbers = generator.normal(size=(series, points))
+        values: Floats = generator.normal(size=(series, points))
         for point in range(1, points):
             values[:, point] *= np.sqrt(1.0 - self.persistence**2)
             values[:, point] += self.persistence * values[:, point - 1]
@@ -93,7 +92,7 @@ class Found:
     seconds: float
 
 
-def ours(series: Sequence[Numbers]) -> list[list[int]]:
+def ours(series: Sequence[Floats]) -> list[list[int]]:
     """Return the steps as `proton history` finds them."""
     return [[step.at for step in steps] for steps in find_steps(series, level=LEVEL)]
 
@@ -105,15 +104,15 @@ def otava_rules() -> dict[str, Rule]:
     except ImportError:
         return {}
 
-    def places(values: Numbers, **options: float) -> list[int]:
+    def places(values: Floats, **options: float) -> list[int]:
         # Of arrays it takes all points in place of a window.
         found, _ = analysis.compute_change_points(np.exp(values).tolist(), **options)
         return [each.index for each in found]
 
-    def default(series: Sequence[Numbers]) -> list[list[int]]:
+    def default(series: Sequence[Floats]) -> list[list[int]]:
         return [places(values) for values in series]
 
-    def least(series: Sequence[Numbers]) -> list[list[int]]:
+    def least(series: Sequence[Floats]) -> list[list[int]]:
         return [places(values, min_magnitude=LEAST_CHANGE) for values in series]
 
     return {"Otava": default, "Otava, at least 0.5 %": least}

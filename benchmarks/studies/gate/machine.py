@@ -6,12 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.gate.slot import Stage, pairs
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from proton_bench.model.arrays import Floats, Mask
 
 # Spreads between processes that a study measured: benchmarks/studies/README.md.
 H200 = (0.0014, 0.0010, 0.0010, 0.0014, 0.0030, 0.0009, 0.0011, 0.0009)
@@ -109,7 +106,7 @@ class Machine:
 
     def spreads(
         self, program: Program, generator: np.random.Generator
-    ) -> tuple[Numbers, Numbers, Mask]:
+    ) -> tuple[Floats, Floats, Mask]:
         """Return each path's spread between processes and within one, and which are noisy."""
         paths = program.paths
         own = generator.choice(np.array(self.own), paths)
@@ -120,8 +117,8 @@ class Machine:
         return own, within, noisy
 
     def _launches(
-        self, middles: Numbers, within: Numbers, program: Program, *, generator: np.random.Generator
-    ) -> Numbers:
+        self, middles: Floats, within: Floats, program: Program, *, generator: np.random.Generator
+    ) -> Floats:
         """Return the launches, in ticks of the timer."""
         if program.launches == 1:
             return np.exp(middles)[..., None]
@@ -136,13 +133,13 @@ class Machine:
         # Start and end are rounded.
         return np.floor(launches + generator.random(shape, small))
 
-    def _order(self, runs: int, generator: np.random.Generator) -> Numbers:
+    def _order(self, runs: int, generator: np.random.Generator) -> Floats:
         if not self.alternating:
             return np.ones(runs)
         slots = pairs(Stage.PAIR, runs, str(generator.integers(2**32)))
         return np.array([1.0 if slot.base_first else -1.0 for slot in slots[::2]])
 
-    def _shared(self, order: Numbers, generator: np.random.Generator) -> Numbers:
+    def _shared(self, order: Floats, generator: np.random.Generator) -> Floats:
         """Return what all paths of a run share: one line for each side, one column for each run."""
         runs = len(order)
         own = generator.normal(0.0, self.pair, (2, runs))
@@ -168,17 +165,17 @@ class Machine:
             + load
         )
 
-    def _takes(self, paths: int, generator: np.random.Generator) -> Numbers:
+    def _takes(self, paths: int, generator: np.random.Generator) -> Floats:
         """Return how much of what paths share each takes."""
         if not self.uneven:
             return np.ones(paths)
         return np.exp(generator.normal(0.0, self.uneven, paths))
 
-    def _tailed(self, shape: tuple[int, ...], generator: np.random.Generator) -> Numbers:
+    def _tailed(self, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
         if not self.tail:
             return generator.normal(0.0, 1.0, shape)
         scale = np.sqrt(self.tail / (self.tail - 2.0)) if self.tail > 2 else 3.0
-        drawn: Numbers = generator.standard_t(self.tail, shape) / scale
+        drawn: Floats = generator.standard_t(self.tail, shape) / scale
         return drawn
 
 
@@ -194,9 +191,9 @@ class Drawn:
         slowed: The paths that are slower on the new side.
     """
 
-    base: Numbers
-    new: Numbers
-    order: Numbers
+    base: Floats
+    new: Floats
+    order: Floats
     slowed: Mask
 
     def first(self, pairs: int) -> Drawn:
@@ -207,7 +204,7 @@ class Drawn:
 
 def _autocorrelated(
     count: int, spread: float, lasting: float, *, generator: np.random.Generator
-) -> Numbers:
+) -> Floats:
     found = generator.normal(0.0, spread, count)
     for at in range(1, count):
         found[at] = lasting * found[at - 1] + np.sqrt(1.0 - lasting**2) * found[at]

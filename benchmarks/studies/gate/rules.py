@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.studies.gate.machine import Drawn
 from proton_bench.gate.experiment import HOPE, looks
@@ -21,9 +20,8 @@ from proton_bench.gate.statistics.decision import (
     weigh,
 )
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE
+from proton_bench.model.arrays import Floats, Mask
 
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Rule = Callable[[Drawn], Mask]
 
 
@@ -129,7 +127,7 @@ def are_open(decisions: Decisions, limits: Limits, most: int) -> Mask:
     return found
 
 
-def _numbers(launches: Numbers) -> Numbers:
+def _numbers(launches: Floats) -> Floats:
     """Return ``ln`` of the medians of a side, and of totals of four scopes and of the run."""
     if launches.shape[-1] == 1:
         return np.log(launches[..., 0])

@@ -4,7 +4,6 @@ import fnmatch
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.selector import Selectors
+from proton_bench.model.arrays import Indexes
 from proton_bench.model.builder import ProfileBuilder
 
 NAMES = st.text(alphabet="ab*?[]/\\.", min_size=1, max_size=4)
@@ -26,7 +26,7 @@ class Chain:
         self.strings = ("", *path)
         self.parents = np.arange(-1, len(path), dtype=np.int32)
 
-    def frames(self) -> npt.NDArray[np.int32]:
+    def frames(self) -> Indexes:
         return self.parents + np.int32(1)
 
 

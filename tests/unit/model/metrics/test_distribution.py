@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from fakes.earlier import open_below
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from reference.profile_view import distribution_view
 
 from proton_bench.errors import MetricError, ProfileFormatError, UsageError
+from proton_bench.model.arrays import Floats
 from proton_bench.model.metrics.distribution import MAX_BUCKETS, MAX_SAMPLES, Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 
@@ -173,7 +173,7 @@ def test_a_million_samples_over_nine_decades_through_a_thousand_merges() -> None
     assert_within_error(pile[0], values)
 
 
-def assert_within_error(entry: Distribution, values: npt.NDArray[np.float64]) -> None:
+def assert_within_error(entry: Distribution, values: Floats) -> None:
     ordered = np.sort(values)
     low = entry.minimum
     for q in (0.0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0):
