@@ -429,6 +429,24 @@ class _Sides:
         return base.sum(axis=0) > 0, new.sum(axis=0) > 0
 
 
+def _comparison(
+    sides: _Sides, by: By, tree: PairedTree, *, inclusive: Changes, own: Changes | None, runs: Array
+) -> Comparison:
+    base_runs, new_runs = np.split(runs, [len(sides.base)])
+    return Comparison(
+        measure=sides.measure,
+        by=by,
+        base=sides.base,
+        new=sides.new,
+        tree=tree,
+        inclusive=inclusive,
+        own=own,
+        base_runs=base_runs,
+        new_runs=new_runs,
+        interval=mean_difference(base_runs, new_runs),
+    )
+
+
 # -- what adds up --------------------------------------------------------------------------------
 def _added(sides: _Sides, by: By) -> Comparison:
     """Compare values that add up to the total."""
@@ -446,19 +464,7 @@ def _added(sides: _Sides, by: By) -> Comparison:
 
     own = fine.mapped(coarse)
     runs = np.stack([sums.of(coarse(line)) for line in recorded])
-    base_runs, new_runs = np.split(runs, [len(sides.base)])
-    return Comparison(
-        measure=sides.measure,
-        by=by,
-        base=sides.base,
-        new=sides.new,
-        tree=tree,
-        inclusive=own.mapped(sums.of),
-        own=own,
-        base_runs=base_runs,
-        new_runs=new_runs,
-        interval=mean_difference(base_runs, new_runs),
-    )
+    return _comparison(sides, by, tree, inclusive=own.mapped(sums.of), own=own, runs=runs)
 
 
 def _has_count(profile: Profile) -> bool:
@@ -529,19 +535,9 @@ def _rated(sides: _Sides, by: By) -> Comparison:
     base, new = (_valid_mean(*each) for each in _halves(values, valid, len(sides.base)))
     base_valid, new_valid = sides.any_valid(valid)
     nothing = np.zeros(len(tree))
-    base_runs, new_runs = np.split(np.where(valid, values, np.nan), [len(sides.base)])
-    return Comparison(
-        measure=sides.measure,
-        by=by,
-        base=sides.base,
-        new=sides.new,
-        tree=tree,
-        inclusive=Changes(base, new, base_valid, new_valid, nothing, nothing),
-        own=None,
-        base_runs=base_runs,
-        new_runs=new_runs,
-        interval=mean_difference(base_runs, new_runs),
-    )
+    changes = Changes(base, new, base_valid, new_valid, nothing, nothing)
+    runs = np.where(valid, values, np.nan)
+    return _comparison(sides, by, tree, inclusive=changes, own=None, runs=runs)
 
 
 def _halves(values: Array, valid: Mask, first_new: int) -> list[tuple[Array, Mask]]:

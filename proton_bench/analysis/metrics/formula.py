@@ -89,6 +89,15 @@ def parse_formula(name: str) -> Formula | None:
     return Formula(text, source, Divisor.NOTHING, SECONDS[unit], timed=True)
 
 
+def divisor_of(name: str) -> Divisor:
+    """Return what a metric is divided by: nothing if it was recorded, or is none."""
+    try:
+        formula = parse_formula(name)
+    except MetricError:
+        return Divisor.NOTHING
+    return Divisor.NOTHING if formula is None else formula.divisor
+
+
 def find_metric(name: str, recorded: Iterable[str]) -> str | None:
     """Return the full name of the recorded metric: case is ignored, and the unit may be left out.
 

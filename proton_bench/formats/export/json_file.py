@@ -16,11 +16,9 @@ import numpy as np
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.limits import take_table
-from proton_bench.formats.native.file import check_version
+from proton_bench.formats.native.file import ProfileLayout, check_version, unknown_keys
 from proton_bench.model.builder import with_strings
-from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import KIND_NAMES, StringTable
-from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.distribution import SKETCH_GAMMA, Distribution, as_samples
 from proton_bench.model.metrics.distribution_table import DistributionTable, check_buckets
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
@@ -67,15 +65,7 @@ class _Distribution(msgspec.Struct, kw_only=True, rename=_RENAMED):
     value_error: float = 0.0
 
 
-class _Layout(msgspec.Struct, kw_only=True):
-    schema: str
-    version: tuple[int, int]
-    partial: bool = False
-    provenance: dict[str, Any] = {}
-    devices: tuple[Device, ...] = ()
-    variants: tuple[Variant, ...] = ()
-    strings: tuple[str, ...]
-    rows: int
+class _Layout(ProfileLayout, kw_only=True):
     parents: list[int]
     frames: list[int]
     kinds: list[str]
@@ -83,8 +73,6 @@ class _Layout(msgspec.Struct, kw_only=True):
     variant: list[int]
     metrics: list[_Metric] = []
     distributions: list[_Distribution] = []
-    dropped: dict[str, int] = {}
-    device_use: tuple[DeviceUse, ...] = ()
 
 
 class _Head(msgspec.Struct):
@@ -97,7 +85,6 @@ _decode_head = msgspec.json.Decoder(_Head | list[Any] | int | float | str | bool
 _decode_layout = msgspec.json.Decoder(_Layout).decode
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _FOREIGN = "the JSON is of no known tool (proton_bench, triton.profiler, torch.profiler)"
-_KNOWN = frozenset(_Layout.__struct_fields__)
 
 
 class JsonFile:
@@ -118,7 +105,9 @@ class JsonFile:
         check_version(head.schema, head.version, source, known=SCHEMA)
         layout = decoded(lambda: _decode_layout(content), source)
         try:
-            profile = _profile(layout, _unknown_keys(content, source), source)
+            raw = decoded(lambda: _decode_raw(content), source)
+            extra = unknown_keys(raw, source, layout=_Layout, decode=msgspec.json.decode)
+            profile = _profile(layout, extra, source)
             profile.self_check()
         except (ProfileFormatError, MetricError, OverflowError) as error:
             raise corrupt(source, str(error)) from None
@@ -148,16 +137,6 @@ class JsonFile:
             layout["device_use"] = profile.device_use
         layout |= profile.extra
         return json_bytes(msgspec.json.encode(layout, enc_hook=np.ndarray.tolist)) + b"\n"
-
-
-def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:
-    raw = decoded(lambda: _decode_raw(content), source)
-    unknown = {
-        key: decoded(lambda value=value: msgspec.json.decode(value), source)  # type: ignore[misc]
-        for key, value in raw.items()
-        if key not in _KNOWN
-    }
-    return plain_map(unknown, source)
 
 
 def _packed(column: MetricColumn) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -329,29 +329,29 @@ SCHEMA = "proton_bench.profile"
 VERSION = (1, 0)
 
 
-class _Layout(msgspec.Struct, kw_only=True):
-    """The known keys of the file."""
+class ProfileLayout(msgspec.Struct, kw_only=True):
+    """The keys that `.proton` files and their JSON form have alike."""
 
     schema: str
     version: tuple[int, int]
     partial: bool = False
     provenance: dict[str, Any] = {}
     devices: tuple[Device, ...] = ()
+    variants: tuple[Variant, ...] = ()
     strings: tuple[str, ...]
     rows: int
+    dropped: dict[str, int] = {}
+    device_use: tuple[DeviceUse, ...] = ()
+
+
+class _Layout(ProfileLayout, kw_only=True):
     parents: PackedColumn
     frames: PackedColumn
     kinds: PackedColumn
     device: PackedColumn | None = None
     variant: PackedColumn | None = None
-    variants: tuple[Variant, ...] = ()
     metrics: list[PackedMetric] = []
     distributions: PackedBytes | None = None
-    dropped: dict[str, int] = {}
-    device_use: tuple[DeviceUse, ...] = ()
-
-
-_KNOWN = frozenset(_Layout.__struct_fields__)
 
 
 class _Head(msgspec.Struct):
@@ -382,7 +382,8 @@ class NativeFile:
         head = decoded(lambda: _decode_head(content), source)
         check_version(head.schema, head.version, source)
         with reading(len(content), source):
-            extra = _unknown_keys(content, source)
+            raw = decoded(lambda: _decode_raw(content), source)
+            extra = unknown_keys(raw, source, layout=_Layout, decode=msgspec.msgpack.decode)
             layout = decoded(lambda: _decode_layout(content), source)
             return self._checked(layout, source, extra)
 
@@ -435,13 +436,19 @@ def check_version(
         )
 
 
-def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:
+def unknown_keys(
+    raw: Mapping[str, msgspec.Raw],
+    source: str,
+    *,
+    layout: type[ProfileLayout],
+    decode: Callable[[msgspec.Raw], Any],
+) -> dict[str, Any]:
     """Return keys of later versions; sizes are checked before decoding."""
-    raw = decoded(lambda: _decode_raw(content), source)
+    known = layout.__struct_fields__
     unknown = {
-        key: decoded(lambda value=value: msgspec.msgpack.decode(value), source)  # type: ignore[misc]
+        key: decoded(lambda value=value: decode(value), source)  # type: ignore[misc]
         for key, value in raw.items()
-        if key not in _KNOWN
+        if key not in known
     }
     return plain_map(unknown, source)
 

@@ -10,7 +10,7 @@ import numpy as np
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.pairing import PairedTree
-from proton_bench.analysis.metrics.formula import Divisor, parse_formula
+from proton_bench.analysis.metrics.formula import Divisor, divisor_of
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.naming.frame_names import Places
 from proton_bench.analysis.view.select import MetricTree, renumbered
@@ -245,11 +245,7 @@ def flame_of_comparison(comparison: Comparison) -> FlameGraph:
 
 def is_amount(metric: MetricValues) -> bool:
     """Return whether a metric can be the width of a row: it adds up, or is a wall time."""
-    try:
-        formula = parse_formula(metric.name)
-    except MetricError:
-        formula = None
-    is_quotient = formula is not None and formula.divisor not in {Divisor.NOTHING, Divisor.TOTAL}
+    is_quotient = divisor_of(metric.name) not in {Divisor.NOTHING, Divisor.TOTAL}
     if not metric.is_number or is_quotient:
         return False
     # Wall times include the rows below; a metric with its own meaning is not a plain time.

@@ -12,7 +12,7 @@ import numpy as np
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.derive import available_metrics
-from proton_bench.analysis.metrics.formula import SECONDS, Divisor, parse_formula
+from proton_bench.analysis.metrics.formula import SECONDS, Divisor, divisor_of
 from proton_bench.analysis.metrics.measure import Measure
 from proton_bench.analysis.metrics.values import WIDEST, MetricValues
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
@@ -110,21 +110,13 @@ def metric_form(name: str) -> tuple[str, Form, float]:
     """
     spec = MetricSpec(name)
     base, unit = spec.base, spec.unit
-    if not unit and not _is_rate(name):
+    if not unit and divisor_of(name) is not Divisor.SECONDS:
         base, _, unit = name.rpartition("/")
     if unit in SECONDS and base:
         return visible(base, _MAX_TITLE), Form.TIME, round(SECONDS[unit] * _NS)
     if unit == "%" and base:
         return visible(f"{base} %", _MAX_TITLE), Form.PERCENT, 1.0
     return visible(name, _MAX_TITLE), Form.NUMBER, 1.0
-
-
-def _is_rate(name: str) -> bool:
-    try:
-        formula = parse_formula(name)
-    except MetricError:
-        return False
-    return formula is not None and formula.divisor is Divisor.SECONDS
 
 
 def metric_column(metric: MetricValues) -> HtmlColumn:

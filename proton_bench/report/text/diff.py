@@ -18,10 +18,9 @@ from proton_bench.analysis.compare.compare import CONFIDENCE, Changes, Compariso
 from proton_bench.analysis.compare.explanation import Cause, explain
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
-from proton_bench.analysis.metrics.formula import Divisor, parse_formula
+from proton_bench.analysis.metrics.formula import Divisor, divisor_of
 from proton_bench.analysis.metrics.occupancy import OCCUPANCY
 from proton_bench.analysis.run import Run
-from proton_bench.errors import MetricError
 from proton_bench.model.frame import FrameKind
 from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.diff import (
@@ -153,13 +152,7 @@ def _first_word(text: str) -> int:
 
 
 def _more_is_better(name: str) -> bool:
-    if name.strip().lower() in ("util", OCCUPANCY):
-        return True
-    try:
-        formula = parse_formula(name)
-    except MetricError:
-        return False
-    return formula is not None and formula.divisor is Divisor.SECONDS
+    return name.strip().lower() in ("util", OCCUPANCY) or divisor_of(name) is Divisor.SECONDS
 
 
 # -- other forms -----------------------------------------------------------------------------------
