@@ -239,3 +239,10 @@ def test_without_scripts_the_summary_can_be_read(chromium: Any, tmp_path: Any) -
     assert "time 4 ms" in text
     assert not is_shown
     assert "need JavaScript" in text
+
+
+def test_on_a_phone_names_leave_room_for_figures(open_page: Any) -> None:
+    opened = open_page(page(), viewport={"width": 400, "height": 800})
+    name = opened.page.locator("#kernels thead th").first.bounding_box()
+
+    assert name["width"] <= 200

@@ -5,7 +5,7 @@ const SPARE_LINES = 8;
 const FEW_LINES = 10;
 const NAME_COLUMN = -1;
 const MAX_COLUMN = 18; // letters
-const NAME_WIDTH = 320; // pixels, of the narrowest column of names
+const NAME_WIDTH = "min(320px, 45vw)"; // of the narrowest column of names
 const LETTER_WIDTH = 7.5; // of the font, on average
 
 class NameTable {
@@ -61,7 +61,7 @@ class NameTable {
     const { table } = this.parts;
     table.querySelector("colgroup")?.remove();
     table.prepend(sizes);
-    table.style.minWidth = `calc(${width}ch + ${16 * this.columns.length + NAME_WIDTH}px)`;
+    table.style.minWidth = `calc(${width}ch + ${16 * this.columns.length}px + ${NAME_WIDTH})`;
     table.tHead.replaceChildren(line);
   }
 
@@ -131,7 +131,7 @@ class NameTable {
     const seen = Math.ceil(scroller.clientHeight / LINE_HEIGHT) + 2 * SPARE_LINES;
     const last = Math.min(count, first + seen);
     const { clientWidth } = this.headings.get(NAME_COLUMN);
-    this.room = Math.floor((Math.max(clientWidth, NAME_WIDTH) - 16) / LETTER_WIDTH);
+    this.room = Math.floor((clientWidth - 16) / LETTER_WIDTH);
     const lines = this.shown.slice(first, last).map((row, place) => this.line(row, first + place));
     const [above, below] = [first, count - last].map((lines) => {
       const gap = element("tr", "gap");
