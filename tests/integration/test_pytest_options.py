@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -80,6 +81,31 @@ def test_listing_tests_with_workers_starts_none(
 
     assert result.ret == 0
     assert list(pytester.path.glob("*proton*")) == []
+
+
+def test_a_benchmark_of_pytest_benchmark_runs_beside_ours(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytest.importorskip("pytest_benchmark", reason="a package of .ci/drop-in")
+    pytester.makepyfile("""
+        import proton_bench as proton
+
+        def work():
+            with proton.scope("work", {"items": 1}):
+                pass
+
+        def test_one(benchmark):
+            benchmark.pedantic(work, rounds=3)
+    """)
+
+    result = run_pytest("--proton", "--benchmark-json=times.json")
+
+    profile = read_profile(pytester.path / "pytest.proton")
+    works = [row for row in range(len(profile)) if profile.name(row) == "work"]
+    assert result.ret == 0
+    assert [profile.column("items").get(row) for row in works] == [3]
+    times = json.loads((pytester.path / "times.json").read_text())
+    assert times["benchmarks"][0]["stats"]["rounds"] == 3
 
 
 def test_the_option_can_stand_in_the_configuration(
