@@ -199,7 +199,7 @@ def _metric_of(by_rank: Mapping[int, Profile], wanted: str | None) -> str:
     known = [
         name
         for name in next(iter(by_rank.values())).columns
-        if name.endswith("(ns)") and all(_has_times(each, name) for each in by_rank.values())
+        if name.endswith("(ns)") and all(each.has_numbers(name) for each in by_rank.values())
     ]
     if wanted is None:
         found = [name for name in _PREFERRED if name in known]
@@ -210,11 +210,6 @@ def _metric_of(by_rank: Mapping[int, Profile], wanted: str | None) -> str:
         what = repr(wanted) if wanted is not None else "time"
         raise MetricError(f"not all ranks have the metric {what}; they have the times {choices}")
     return found[0]
-
-
-def _has_times(profile: Profile, name: str) -> bool:
-    column = profile.columns.get(name)
-    return column is not None and column.kind.is_number
 
 
 def _scope_times(profile: Profile, metric: str) -> dict[_Path, tuple[float, float | None]]:

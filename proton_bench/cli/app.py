@@ -14,8 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, ParameterInfo
 
-from proton_bench.cli.files import register_plugin_formats
-from proton_bench.plugin.others import ask_others
+from proton_bench.plugin.others import ask_others, register_plugin_formats
 from proton_bench.support.text import visible
 
 DEFAULT_COMMAND = "run"

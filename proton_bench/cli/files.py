@@ -13,7 +13,6 @@ from typing import IO, Any, Self
 import typer
 
 from proton_bench.errors import UsageError
-from proton_bench.plugin.others import may_have_others
 from proton_bench.store.selection import Selection
 from proton_bench.support.files import write_file
 from proton_bench.support.inputs import unreadable
@@ -67,14 +66,6 @@ def read_metric_names(text: str | None) -> tuple[str, ...]:
     if not all(names):
         raise UsageError(f"-m {text!r} has an empty name: write names with a comma between them")
     return names
-
-
-def register_plugin_formats() -> None:
-    """Make the file formats of plugins known."""
-    if may_have_others():
-        from proton_bench.plugin.manager import get_plugin_manager
-
-        get_plugin_manager().register_formats()
 
 
 _PATIENCE_S = 1.0

@@ -25,6 +25,7 @@ from proton_bench.model.profile import Profile
 from proton_bench.report.text.tree import SortedReport, TreeReport, print_report, sorted_rows
 from proton_bench.report.words.header import HeaderReport, left_out_text, root_note
 from proton_bench.support.console import open_console
+from proton_bench.support.files import file_state
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -227,7 +228,7 @@ def show_while_recorded(file: Path, show_file: Callable[[Path], None]) -> None:
     is_waiting = False
     pause = threading.Event()
     while True:
-        meanwhile, ended = _version(partial), _version(final)
+        meanwhile, ended = file_state(partial), file_state(final)
         # A file of an earlier run is older than what this one wrote meanwhile.
         is_over = ended is not None and meanwhile is None
         version = ended if is_over else meanwhile
@@ -251,12 +252,3 @@ def _is_shown(file: Path, show_file: Callable[[Path], None]) -> bool:
             raise
         return False
     return True
-
-
-def _version(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file is replaced, None if there is none."""
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return None
-    return facts.st_ino, facts.st_mtime_ns, facts.st_size

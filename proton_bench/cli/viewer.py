@@ -13,8 +13,8 @@ from proton_bench.cli.files import (
     check_profiles,
     first_file,
     read_metric_names,
-    register_plugin_formats,
 )
+from proton_bench.plugin.others import register_plugin_formats
 
 _LIST_HELP = """List available metrics. Names are case insensitive and need no unit.
 Derived metrics exist when their sources were recorded:

@@ -175,6 +175,11 @@ class Profile:
             return preorder.sums(self.parents, values)
         return self._subtree_total(values)
 
+    def has_numbers(self, metric: str) -> bool:
+        """Return whether there is a metric of this full name whose values are numbers."""
+        column = self.columns.get(metric)
+        return column is not None and column.kind.is_number
+
     def samples(self, metric: str) -> DistributionTable | None:
         """Return the distributions of rows with one sample per call.
 

@@ -42,3 +42,11 @@ def offered_by_others(hook: str) -> dict[Any, Any]:
 def may_have_others() -> bool:
     """Return whether there may be third-party plugins: installed, or registered in this process."""
     return _MANAGER in sys.modules or may_have_plugins()
+
+
+def register_plugin_formats() -> None:
+    """Make the file formats of plugins known."""
+    if may_have_others():
+        from proton_bench.plugin.manager import get_plugin_manager
+
+        get_plugin_manager().register_formats()

@@ -15,11 +15,20 @@ from pathlib import Path
 from typing import IO
 
 from proton_bench.errors import OutputError
-from proton_bench.support.outputs import RawOutput, blamed, opened_special, stream_to, unwritable
-
-__all__ = ["opened_output", "refused", "remove_files", "unwritable", "write_file"]
+from proton_bench.support.outputs import RawOutput, blamed, opened_special, stream_to
 
 _SCRATCH_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+FileState = tuple[int, int, int]
+
+
+def file_state(path: Path) -> FileState | None:
+    """Return what changes when a file is replaced, None if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
 
 def write_file(file: Path, content: bytes | str) -> None:

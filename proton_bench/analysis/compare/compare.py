@@ -452,7 +452,7 @@ def _added(sides: _Sides, by: By) -> Comparison:
     """Compare values that add up to the total."""
     recorded, valid = sides.own_values(sides.measure.source)
     counts, counted = sides.own_values(_COUNT)
-    if not all(_has_count(profile) for profile in sides.profiles):
+    if not all(profile.has_numbers(_COUNT) for profile in sides.profiles):
         counts = np.zeros_like(counts)
     fine = _changes(sides, (recorded, valid), counts)
     places = break_down(sides.tree, by, (valid | counted).sum(axis=0) > 0)
@@ -465,11 +465,6 @@ def _added(sides: _Sides, by: By) -> Comparison:
     own = fine.mapped(coarse)
     runs = np.stack([sums.of(coarse(line)) for line in recorded])
     return _comparison(sides, by, tree, inclusive=own.mapped(sums.of), own=own, runs=runs)
-
-
-def _has_count(profile: Profile) -> bool:
-    column = profile.columns.get(_COUNT)
-    return column is not None and column.kind.is_number
 
 
 def _changes(sides: _Sides, recorded: tuple[Array, Mask], counts: Array) -> Changes:

@@ -21,8 +21,9 @@ from proton_bench.cli.files import (
     refuse_input,
 )
 from proton_bench.errors import OutputError, UsageError
-from proton_bench.support.files import opened_output, unwritable
+from proton_bench.support.files import opened_output
 from proton_bench.support.inputs import unreadable
+from proton_bench.support.outputs import unwritable
 from proton_bench.support.text import visible
 
 if TYPE_CHECKING:

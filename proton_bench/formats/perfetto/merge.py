@@ -16,6 +16,7 @@ from proton_bench.formats.limits import reading
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto.reader import SESSION_MARK, PerfettoSlices
 from proton_bench.formats.perfetto.stream import PacketStream
+from proton_bench.formats.perfetto.trace import number_field
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
 from proton_bench.model.origin import Origin
 from proton_bench.support.inputs import open_file
@@ -123,10 +124,10 @@ class _Survey:
     def take(self, packet: bytes) -> None:
         """Note the numbers of a packet."""
         fields = _fields(packet, self._source)
-        self.sequences.add(_number(fields, _SEQUENCE))
+        self.sequences.add(number_field(fields, _SEQUENCE))
         descriptor = fields.get(_DESCRIPTOR)
         if isinstance(descriptor, bytes):
-            self.tracks.add(_number(_fields(descriptor, self._source), _UUID))
+            self.tracks.add(number_field(_fields(descriptor, self._source), _UUID))
         # Only events of sessions matter, and the packets that they count on.
         if _EVENT not in fields or SESSION_MARK in packet:
             self.slices.trace.add([packet])
@@ -202,11 +203,6 @@ def _check_numbers(inputs: Sequence[TimelineInput]) -> None:
                     "the same recording, or of a tool that counts anew in each file, and cannot be "
                     "one timeline; name one of them"
                 )
-
-
-def _number(fields: dict[int, int | bytes], number: int) -> int:
-    found = fields.get(number, 0)
-    return found if isinstance(found, int) else 0
 
 
 def _are_parts(one: TimelineInput, other: TimelineInput) -> bool:

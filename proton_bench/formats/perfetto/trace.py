@@ -242,8 +242,8 @@ class PerfettoTrace:
 
     def _add(self, content: bytes) -> None:
         packet = dict(read_fields(content))
-        sequence = self._sequence(_number(packet, _SEQUENCE))
-        flags = _number(packet, _FLAGS) if _FLAGS in packet else 0
+        sequence = self._sequence(number_field(packet, _SEQUENCE))
+        flags = number_field(packet, _FLAGS) if _FLAGS in packet else 0
         if not _STATE.isdisjoint(packet):
             self._add_state(packet, sequence, is_cleared=bool(flags & _FLAG_CLEARED))
         event = packet.get(_TRACK_EVENT)
@@ -252,7 +252,7 @@ class PerfettoTrace:
         if flags & _FLAG_NEEDS_STATE and not sequence.is_valid:
             self.reading.drop("event that counts on packets which are not in the file: left out")
             return
-        packet_ns, clock = _number(packet, _TIMESTAMP), _number(packet, _CLOCK)
+        packet_ns, clock = number_field(packet, _TIMESTAMP), number_field(packet, _CLOCK)
         at_ns = sequence.time_ns(packet_ns, clock, self._clocks)
         found = read_event(event, sequence)
         self._plans.learn(content, found, sequence)
@@ -261,9 +261,9 @@ class PerfettoTrace:
     def _add_state(
         self, packet: dict[int, int | bytes], sequence: Sequence, *, is_cleared: bool
     ) -> None:
-        if is_cleared or _number(packet, _CLEARED):
+        if is_cleared or number_field(packet, _CLEARED):
             sequence.clear()
-        if _number(packet, _LOST_BEFORE):
+        if number_field(packet, _LOST_BEFORE):
             self.reading.drop("packets that the tool lost, at least", 1)
         for number, take_state in (
             (_DEFAULTS, sequence.take_defaults),
@@ -333,6 +333,7 @@ def _time(found: _Timed) -> int:
     return found[3]
 
 
-def _number(packet: dict[int, int | bytes], field_number: int) -> int:
+def number_field(packet: dict[int, int | bytes], field_number: int) -> int:
+    """Return a number of a message, 0 if it has none in this field."""
     found = packet.get(field_number, 0)
     return found if isinstance(found, int) else 0

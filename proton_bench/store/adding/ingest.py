@@ -30,7 +30,7 @@ from proton_bench.formats.base import corrupt
 from proton_bench.formats.registry import read_profile, streamed_format_of
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
-from proton_bench.plugin.others import may_have_others
+from proton_bench.plugin.others import register_plugin_formats
 from proton_bench.store.checks import check_profile
 from proton_bench.store.engines import deltalake_fs, pyarrow_parquet
 from proton_bench.store.engines import deltalake_transaction as transaction
@@ -330,7 +330,7 @@ def _mapping(processes: int) -> Iterator[Any]:
     # pyarrow loads pandas for its first array, where that is installed.
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__, "pandas"])
-    pool = ProcessPoolExecutor(processes, context, _register_formats)
+    pool = ProcessPoolExecutor(processes, context, register_plugin_formats)
     with _out_of_reach():
         ensure_running()
 
@@ -363,13 +363,6 @@ def _out_of_reach() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
     for number in received:
         signal.raise_signal(number)
-
-
-def _register_formats() -> None:
-    if may_have_others():
-        from proton_bench.plugin.manager import get_plugin_manager
-
-        get_plugin_manager().register_formats()
 
 
 # -- reading -------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +9,10 @@ from pathlib import Path
 from proton_bench.errors import UsageError
 from proton_bench.model.origin import is_partial_name
 from proton_bench.store.adding.ingest import find_files
+from proton_bench.support.files import FileState, file_state
 from proton_bench.support.text import visible
 
 # What changes when a file is written or replaced.
-_State = tuple[int, int, int]
 
 
 @dataclass(slots=True)
@@ -29,8 +28,8 @@ class Spool:
     """
 
     folder: Path
-    _seen: Mapping[Path, _State] = field(default_factory=dict)
-    _taken: dict[Path, _State] = field(default_factory=dict)
+    _seen: Mapping[Path, FileState] = field(default_factory=dict)
+    _taken: dict[Path, FileState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.folder.is_dir():
@@ -41,7 +40,7 @@ class Spool:
         now = {
             file: state
             for file in find_files([self.folder])
-            if not is_partial_name(file.name) and (state := _state(file))
+            if not is_partial_name(file.name) and (state := file_state(file))
         }
         found = [
             file
@@ -52,12 +51,3 @@ class Spool:
         taken = self._taken | {file: now[file] for file in found}
         self._taken = {file: state for file, state in taken.items() if file in now}
         return found
-
-
-def _state(file: Path) -> _State | None:
-    """Return the state of a file, None if it is gone."""
-    try:
-        facts = os.stat(file)
-    except OSError:
-        return None
-    return facts.st_ino, facts.st_mtime_ns, facts.st_size
