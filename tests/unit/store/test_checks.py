@@ -162,7 +162,7 @@ def own_parent(table: pa.Table) -> pa.Table:
 def test_stacks_that_are_no_tree_are_refused_and_listed(fleet: Store, change: Edit) -> None:
     edit(fleet, "stacks", change)
 
-    with pytest.raises(ProfileFormatError, match=r"no tree|does not have"):
+    with pytest.raises(ProfileFormatError, match=r"form a tree|does not have"):
         read_everything(fleet)
     assert check(fleet)
 
