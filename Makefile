@@ -1,5 +1,5 @@
 # demo: a profile of real work, from a clean clone.   test: every test, Python and native.
-# check: lint, and the unit tests of changed rooms.     nightly: all sweeps, long hunts for races, the fuzzer.
+# check: lint, and the unit tests of changed rooms.     nightly: all sweeps, long hunts for races, the fuzzer, drop-ins.
 # sanitize: native tests under TSan, as test runs them under ASan and UBSan.
 # lint: what CI checks without running code.
 # fuzz: changed files for every reader, for SECONDS on JOBS cores: docs/explanation/reliability.md.
@@ -75,6 +75,7 @@ check: lint
 
 nightly: export PROTON_BENCH_STRESS = 20
 nightly: test sanitize fuzz
+	.ci/drop-in
 
 test: $(INSTALLED)
 	python -m pytest -n $(JOBS) --dist worksteal tests
