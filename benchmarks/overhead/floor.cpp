@@ -1,4 +1,4 @@
-// What CUPTI itself costs: kernel activity, launch callbacks that do nothing, and nothing else.
+// What CUPTI itself costs: records of kernels and copies, launch callbacks that do nothing.
 //
 // Buffers are of the size that the profiler takes. What is in them is not read; their valid bytes
 // are summed, to show that kernels were recorded.
@@ -30,7 +30,7 @@ std::vector<uint8_t *> g_free;
 std::atomic<uint64_t> g_bytes{0};
 void *g_library = nullptr;
 void *g_subscriber = nullptr;
-int g_kind = cupti::kKindConcurrentKernel;
+std::vector<int> g_kinds;
 
 template <typename Function> Function find(const char *name) {
   return reinterpret_cast<Function>(dlsym(g_library, name));
@@ -69,7 +69,8 @@ EXPORT const char *floor_start(const char *path, int whole_graphs) {
   if (!g_library)
     return dlerror();
   g_bytes = 0;
-  g_kind = whole_graphs ? cupti::kKindGraphTrace : cupti::kKindConcurrentKernel;
+  g_kinds = {cupti::kKindMemcpy, cupti::kKindMemcpyPeer, cupti::kKindMemset};
+  g_kinds.push_back(whole_graphs ? cupti::kKindGraphTrace : cupti::kKindConcurrentKernel);
   auto subscribe = find<Subscribe>("cuptiSubscribe");
   auto enable_callback = find<EnableCallback>("cuptiEnableCallback");
   auto register_callbacks = find<ActivityRegisterCallbacks>("cuptiActivityRegisterCallbacks");
@@ -86,7 +87,8 @@ EXPORT const char *floor_start(const char *path, int whole_graphs) {
   if (!std::ranges::all_of(cupti::kLaunchCalls, is_enabled) ||
       !std::ranges::all_of(kGraphLaunches, is_enabled))
     return "cuptiEnableCallback";
-  return enable(g_kind) == cupti::kSuccess ? nullptr : "cuptiActivityEnable";
+  auto is_recorded = [&](int kind) { return enable(kind) == cupti::kSuccess; };
+  return std::ranges::all_of(g_kinds, is_recorded) ? nullptr : "cuptiActivityEnable";
 }
 
 /// Has everything delivered and switches CUPTI off; returns the bytes of all records.
@@ -94,7 +96,8 @@ EXPORT uint64_t floor_stop() {
   using namespace cupti::function;
   auto flush = find<ActivityFlushAll>("cuptiActivityFlushAll");
   flush(0);
-  find<ActivityDisable>("cuptiActivityDisable")(g_kind);
+  for (int kind : g_kinds)
+    find<ActivityDisable>("cuptiActivityDisable")(kind);
   flush(cupti::kFlushForced);
   find<Unsubscribe>("cuptiUnsubscribe")(g_subscriber);
   return g_bytes;

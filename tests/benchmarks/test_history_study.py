@@ -8,19 +8,19 @@ import pytest
 from benchmarks.studies.gate.history import (
     NOISES,
     Noise,
-    Numbers,
     alarms_over_time,
     false_alarms,
     ours,
     simulated,
 )
+from proton_bench.model.arrays import Floats
 
 
-def nothing(series: Sequence[Numbers]) -> list[list[int]]:
+def nothing(series: Sequence[Floats]) -> list[list[int]]:
     return [[] for _ in series]
 
 
-def everywhere(series: Sequence[Numbers]) -> list[list[int]]:
+def everywhere(series: Sequence[Floats]) -> list[list[int]]:
     return [list(range(1, len(values))) for values in series]
 
 
