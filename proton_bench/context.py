@@ -18,7 +18,7 @@ def depth(session: int | None = 0) -> int | None:
         Scopes (with ``context="python"`` also Python frames), or None while no session is live.
 
     Raises:
-        SessionError: There is no such session.
+        SessionError: The session does not exist.
     """
     if session is None or not flags.profiling_on:
         return None

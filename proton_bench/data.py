@@ -26,7 +26,7 @@ def get(session: int | None = 0, phase: int = 0) -> Any:
         phase: Number of the phase.
 
     Raises:
-        SessionError: There is no such session or phase.
+        SessionError: The session or phase does not exist.
     """
     encoded = _encoded(session, phase, "hatchet")
     return None if encoded is None else json.loads(encoded)
@@ -40,7 +40,7 @@ def get_msgpack(session: int | None = 0, phase: int = 0) -> bytes | None:
         phase: Number of the phase.
 
     Raises:
-        SessionError: There is no such session or phase.
+        SessionError: The session or phase does not exist.
     """
     return _encoded(session, phase, "hatchet_msgpack")
 
@@ -55,7 +55,7 @@ def advance_phase(session: int | None = 0) -> int | None:
         Number of the new phase.
 
     Raises:
-        SessionError: There is no such session.
+        SessionError: The session does not exist.
     """
     core = _core(session)
     return None if core is None else core.advance_phase()
@@ -69,7 +69,7 @@ def is_phase_complete(session: int | None = 0, phase: int = 0) -> bool:
         phase: Number of the phase.
 
     Raises:
-        SessionError: There is no such session.
+        SessionError: The session does not exist.
     """
     core = _core(session)
     return False if core is None else core.is_phase_complete(_phase(phase))
@@ -88,7 +88,7 @@ def clear(
         clear_up_to_phase: Clear all earlier phases too.
 
     Raises:
-        SessionError: There is no such session or phase.
+        SessionError: The session or phase does not exist.
     """
     core = _core(session)
     if core is not None:

@@ -186,7 +186,7 @@ def enable_semantic(semantic_name: str) -> None:
         semantic_name: ``triton`` or ``gluon``.
 
     Raises:
-        UsageError: There is no such language.
+        UsageError: The language does not exist.
     """
     records.accept(semantic_name)
 
@@ -198,7 +198,7 @@ def disable_semantic(semantic_name: str) -> None:
         semantic_name: ``triton`` or ``gluon``.
 
     Raises:
-        UsageError: There is no such language.
+        UsageError: The language does not exist.
     """
     records.refuse(semantic_name)
 

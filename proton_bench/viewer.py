@@ -248,7 +248,7 @@ def format_frames(gf: GraphFrame, format: str | None = None) -> GraphFrame:
         format: ``full``, ``file_function_line``, ``function_line``, ``file_function`` or None.
 
     Raises:
-        UsageError: There is no such format.
+        UsageError: The format does not exist.
     """
     if format is not None and format not in UPSTREAM_FORMS:
         known = ", ".join(UPSTREAM_FORMS)

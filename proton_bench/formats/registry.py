@@ -154,7 +154,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     named ``NAME.partial<suffix>`` is marked partial.
 
     Raises:
-        UsageError: There is no such file, or it cannot be opened.
+        UsageError: The file does not exist or cannot be opened.
         ProfileFormatError: The file is corrupt, or not a profile of a known format and version.
     """
     file = Path(path)

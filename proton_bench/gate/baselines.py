@@ -205,7 +205,7 @@ class BaselineStore:
             The entry, and what the name meant before.
 
         Raises:
-            UsageError: There is no such entry.
+            UsageError: The entry does not exist.
             OutputError: The store cannot be written.
         """
         entry, before = self.entry(name, id), self._promoted_or_none(name)
@@ -216,7 +216,7 @@ class BaselineStore:
         """Remove one entry, or a baseline with everything that was saved for it.
 
         Raises:
-            UsageError: There is no such entry, or the name means it.
+            UsageError: The entry does not exist, or the name means it.
             OutputError: The store cannot be written.
         """
         if id is None:
@@ -236,7 +236,7 @@ class BaselineStore:
         """Remove every entry of a name except what it means.
 
         Raises:
-            UsageError: There is no such baseline.
+            UsageError: The baseline does not exist.
             ProfileFormatError: What it means is unknown.
             OutputError: The store cannot be written.
         """

@@ -560,7 +560,7 @@ class _Search:
         return self.kept.folder / f"{name}-environment"
 
     def _tracked_script(self) -> str:
-        """Return the script from the top folder if both ends have it, and nobody edits it.
+        """Return the script from the top folder if both ends have it and no edit is uncommitted.
 
         Then each revision runs its own one.
         """

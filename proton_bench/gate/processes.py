@@ -142,7 +142,7 @@ def find_revision(ref: str, folder: str) -> Revision:
     """Return the commit of a name in the repository around a folder.
 
     Raises:
-        UsageError: The folder is not in a repository, or there is no such commit.
+        UsageError: The folder is not in a repository, or the commit does not exist.
     """
     try:
         root = git(folder, "rev-parse", "--show-toplevel")

@@ -197,7 +197,7 @@ class KeptRuns:
         """Open an existing experiment; runs with missing files are left out.
 
         Raises:
-            UsageError: There is no experiment.
+            UsageError: The experiment does not exist.
             ProfileFormatError: Its manifest is damaged, or of an unknown version.
         """
         path = folder / MANIFEST

@@ -147,7 +147,7 @@ class Profile:
         """Return the column with this full name.
 
         Raises:
-            MetricError: There is no such metric; the message names the existing ones.
+            MetricError: The metric does not exist; the message names the existing ones.
         """
         try:
             return self.columns[metric]

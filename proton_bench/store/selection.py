@@ -53,7 +53,7 @@ class Selection:
         """Return the current state of the store.
 
         Raises:
-            UsageError: There is no store.
+            UsageError: The store does not exist.
             ProfileFormatError: It is damaged.
             MissingExtraError: A library of stores is not installed.
         """
@@ -68,8 +68,8 @@ class Selection:
             quantiles: Whether they have the quantiles of their calls.
 
         Raises:
-            UsageError: There is no store, the condition is wrong, or it holds for no profile, or
-                for more than fit into memory.
+            UsageError: The store does not exist, the condition is wrong, or it holds for no
+                profile, or for more than fit into memory.
             ProfileFormatError: The store is damaged.
         """
         from proton_bench.store.restore import read_profiles
@@ -86,8 +86,8 @@ class Selection:
             quantiles: Whether sums have the quantiles of their calls.
 
         Raises:
-            UsageError: There is no store, the condition is wrong, or it holds for no profile, or
-                for more runs than fit into memory.
+            UsageError: The store does not exist, the condition is wrong, or it holds for no
+                profile, or for more runs than fit into memory.
             ProfileFormatError: The store is damaged.
         """
         from proton_bench.analysis.run import Run
@@ -110,7 +110,8 @@ class Selection:
         a sum is one of its files.
 
         Raises:
-            UsageError: There is no store, the condition is wrong, or it holds for no profile.
+            UsageError: The store does not exist, the condition is wrong, or it holds for no
+                profile.
             ProfileFormatError: The store is damaged.
         """
         from proton_bench.store.restore import read_runs

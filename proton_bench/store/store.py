@@ -196,7 +196,7 @@ class Store:
         """Return a version of a table, by default the newest.
 
         Raises:
-            UsageError: There is no store, or the server rejects the credentials.
+            UsageError: The store does not exist, or the server rejects the credentials.
             ProfileFormatError: It is damaged, or of a version that this release cannot use.
         """
         place, settings = self.place(name), self.settings()
@@ -286,7 +286,7 @@ class Store:
         """Return these versions of the tables, by default the current ones.
 
         Raises:
-            UsageError: There is no store.
+            UsageError: The store does not exist.
             ProfileFormatError: It is damaged.
         """
         known = versions or {}

@@ -34,7 +34,7 @@ def turn(store: Store) -> Iterator[None]:
 
     Raises:
         OutputError: Another one has its turn, or the store cannot be written.
-        UsageError: There is no store.
+        UsageError: The store does not exist.
         ProfileFormatError: It is damaged.
     """
     table = store.table(_TABLE)

@@ -194,7 +194,7 @@ def check(store: Store) -> dict[str, str]:
     """Read every file of a store, and return what is wrong with it by its place.
 
     Raises:
-        UsageError: There is no store.
+        UsageError: The store does not exist.
         ProfileFormatError: A table cannot be opened.
     """
     snapshot = store.snapshot()

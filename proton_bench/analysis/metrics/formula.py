@@ -90,7 +90,7 @@ def parse_formula(name: str) -> Formula | None:
 
 
 def divisor_of(name: str) -> Divisor:
-    """Return what a metric is divided by: nothing if it was recorded, or is none."""
+    """Return what a metric is divided by: nothing if it was recorded, or does not exist."""
     try:
         formula = parse_formula(name)
     except MetricError:

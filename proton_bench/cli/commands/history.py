@@ -186,7 +186,8 @@ def judge_history(
         unused: Values of options that make no sense here.
 
     Raises:
-        UsageError: There is no experiment, a file cannot be used, or one of these options is given.
+        UsageError: The experiment does not exist, a file cannot be used, or one of these options is
+            given.
         ProfileFormatError: A file is corrupt.
     """
     from proton_bench.gate.verdict.result import EXIT_CODES

@@ -120,7 +120,7 @@ def stored_runs(selection: Selection) -> list[LabelledRun]:
     """Return selected profiles of a store, labelled with their ids.
 
     Raises:
-        UsageError: There is no store, the condition is wrong, or it holds for no profile.
+        UsageError: The store does not exist, the condition is wrong, or it holds for no profile.
         ProfileFormatError: The store is damaged.
         MissingExtraError: A library of stores is not installed.
     """

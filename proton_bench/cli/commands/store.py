@@ -289,7 +289,7 @@ def record(place: str, job: str, line: Callable[[Path], Sequence[str]]) -> int:
         line: Returns the command that writes the files to a folder.
 
     Raises:
-        UsageError: There is no store.
+        UsageError: The store does not exist.
         OutputError: The store cannot be written; the files stay where a note of the error says.
     """
     from proton_bench.store.adding.ingest import Labels, add_files, find_files

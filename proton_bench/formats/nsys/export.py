@@ -183,7 +183,7 @@ class NsysTables:
         """Yield the wanted and then the optional columns of every row.
 
         Args:
-            table: Its name; no rows if there is no such table.
+            table: Its name; no rows if the table does not exist.
             wanted: Columns that must exist.
             optional: Columns that may be missing, with their default.
 

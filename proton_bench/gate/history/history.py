@@ -242,7 +242,7 @@ class Trace:
         return abs(change) if direction == 0 else direction * change
 
     def is_acknowledged(self, step: Step) -> bool:
-        """Return whether somebody acknowledged this step."""
+        """Return whether this step was acknowledged."""
         begin = self.series.points[step.at].time_ns
         known = self.acknowledged
         return known is not None and begin is not None and begin <= known.until_ns

@@ -47,7 +47,7 @@ class Sources:
             store: Where the baselines are.
 
         Raises:
-            UsageError: There is no such file or baseline, or a word could be both.
+            UsageError: A file or baseline does not exist, or a word could be both.
         """
         files, stored, entries = [], [], []
         for word in words or store.names():

@@ -117,7 +117,7 @@ class _Candidates:
 
     Args:
         measured: The runs.
-        policy: Has the least share of a path that nobody names.
+        policy: Has the least share of a path that no entry names.
         summed: Metrics of thresholds that only some paths may have.
     """
 

@@ -40,7 +40,7 @@ def _ancestors(pid: int) -> Iterator[int]:
 
 
 def _parent(pid: int) -> int | None:
-    """Return the parent of a process, 0 for none, or None where there is no such process."""
+    """Return the parent of a process, 0 for none, or None where it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             # The name before it may hold anything, brackets too.

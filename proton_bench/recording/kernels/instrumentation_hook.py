@@ -63,7 +63,7 @@ class InstrumentationHook(Hook, metaclass=_Switched):
         mode: The mode.
 
     Raises:
-        UsageError: There is no such mode or option.
+        UsageError: The mode or option does not exist.
     """
 
     priority: int = 0

@@ -118,7 +118,7 @@ def activate(session: int | None = None) -> None:
         session: Session number; None means all sessions.
 
     Raises:
-        SessionError: There is no such session.
+        SessionError: The session does not exist.
     """
     for each in _chosen(session):
         each.activate()
@@ -132,7 +132,7 @@ def deactivate(session: int | None = None, flushing: bool = False) -> None:  # n
         flushing: Wait until the work submitted so far is recorded.
 
     Raises:
-        SessionError: There is no such session.
+        SessionError: The session does not exist.
     """
     for each in _chosen(session):
         each.deactivate(flushing=flushing)

@@ -292,7 +292,7 @@ class SourceText:
     """A source file.
 
     Attributes:
-        lines: Its lines; empty if there is no such file here.
+        lines: Its lines; empty if the file is not here.
         note: A warning about the text, or "".
     """
 
