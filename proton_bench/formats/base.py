@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.support.inputs import open_file
 
 MAX_NESTING = 64
-_MOST_CALLS = 6000  # inside each other, which fit the stack of a thread
 UTF8_MARK = b"\xef\xbb\xbf"  # which some tools write before JSON
 
 T = TypeVar("T")
@@ -138,27 +136,14 @@ def decoded(decode: Callable[[], T], source: str) -> T:
         ProfileFormatError: The bytes are invalid for the decoder.
     """
     try:
-        return deeply(decode)
+        return decode()
     except RecursionError:
-        advice = "about 3000 levels are read; a .proton file of the run may have any number"
+        advice = "Python reads no deeper JSON or MessagePack; a .proton file has no such limit"
         raise corrupt(source, "values are nested too deeply", advice) from None
     except (msgspec.MsgspecError, UnicodeError, ValueError, TypeError, OverflowError) as error:
         raise corrupt(source, _shortened(str(error))) from None
     except MemoryError:
         raise corrupt(source, "it declares more memory than there is") from None
-
-
-def deeply(decode: Callable[[], T]) -> T:
-    """Run something that recurses twice for each level of a tree, whose paths may be long."""
-    limit = sys.getrecursionlimit()
-    try:
-        return decode()
-    except RecursionError:
-        sys.setrecursionlimit(max(limit, _MOST_CALLS))
-    try:
-        return decode()
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 def _shortened(text: str) -> str:

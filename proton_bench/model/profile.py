@@ -258,7 +258,7 @@ class Profile:
     def to_hatchet(self) -> hatchet.GraphFrame:
         """Return a graph frame of hatchet, inclusive metrics summed up as ``<name> (inc)``.
 
-        Variants of one kernel are one node; levels below 480 are folded, because hatchet walks
+        Variants of one kernel are one node; levels below 400 are folded, because hatchet walks
         recursively.
 
         Raises:

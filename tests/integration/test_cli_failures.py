@@ -62,7 +62,7 @@ def test_levels_folded_in_hatchet_are_warned_about(
 
     done = proton("-n", "x", target)
 
-    assert re.search("^proton: warning: x.hatchet: .* 480 ", done.stderr, re.MULTILINE)
+    assert re.search("^proton: warning: x.hatchet: .* 400 ", done.stderr, re.MULTILINE)
 
 
 def test_a_disabled_profiler_leaves_the_target_alone(

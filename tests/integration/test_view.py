@@ -337,7 +337,7 @@ def test_export_warns_of_what_is_lost(proton: Run, tmp_path: Path) -> None:
 
     assert done.returncode == 0
     assert "proton: warning: " in done.stderr
-    assert "480" in done.stderr
+    assert "400" in done.stderr
     assert read_profile(tmp_path / "deep.hatchet").inclusive("time (ns)")[0] == 2000
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from proton_bench.analysis.view.select import METADATA_SCOPE
 from proton_bench.errors import MissingExtraError
-from proton_bench.formats.base import deeply
 from proton_bench.formats.registry import find_format
 from proton_bench.model.columns import metric_columns
 from proton_bench.model.frame import KIND_NAMES
@@ -107,7 +106,7 @@ def _let_unify_write(module: Any) -> None:
 def to_graphframe(profile: Profile) -> hatchet.GraphFrame:
     """Return the profile as a hatchet graph frame, inclusive metrics summed up.
 
-    Variants of one kernel are one node; trees deeper than 480 levels are folded, because hatchet
+    Variants of one kernel are one node; trees deeper than 400 levels are folded, because hatchet
     walks recursively.
 
     Raises:
@@ -150,8 +149,7 @@ def _metadata_cell(value: Any) -> Any:
 
 def to_literal(profile: Profile) -> list[dict[str, Any]]:
     """Return the profile as the two objects of a ``.hatchet`` file: the tree and the devices."""
-    text = find_format("hatchet").encode(profile).decode()
-    literal: list[dict[str, Any]] = deeply(lambda: json.loads(text))
+    literal: list[dict[str, Any]] = json.loads(find_format("hatchet").encode(profile))
     return literal
 
 

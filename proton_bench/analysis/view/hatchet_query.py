@@ -30,7 +30,7 @@ _FIXED = ("run", "depth", "name")
 def match_nodes(runs: Sequence[LabelledRun], text: str, limit: int | None = None) -> QueryResult:
     """Return the nodes that a query of hatchet matches: run, depth, name and their metrics.
 
-    Variants of one kernel are one node, and launch levels below 480 are folded, as in `.hatchet`
+    Variants of one kernel are one node, and launch levels below 400 are folded, as in `.hatchet`
     files. Each inclusive metric is beside its sum, ``<name> (inc)``.
 
     Args:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from proton_bench.formats.base import decoded, deeply
+from proton_bench.formats.base import decoded
 from proton_bench.formats.hatchet.tree import Node, device_map, tree_profile
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import json_bytes
@@ -31,7 +31,7 @@ class HatchetJson:
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; files of Triton 3.6.0 to 3.9.0."""
         try:
-            root, devices = deeply(lambda: _with_devices.decode(content))
+            root, devices = _with_devices.decode(content)
         except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
             # Older files have no device map; otherwise the second attempt gives the error.
             (root,), devices = decoded(lambda: _tree_alone.decode(content), source), {}

@@ -28,7 +28,7 @@ SUFFIXES = {
     "hatchet": ".hatchet",
     "hatchet_msgpack": ".hatchet_msgpack",
 }
-MAX_HATCHET_DEPTH = 480
+MAX_HATCHET_DEPTH = 400
 TIME = "time (ns)"
 
 

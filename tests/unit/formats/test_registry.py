@@ -97,7 +97,7 @@ def test_deep_profiles_come_with_a_note(tmp_path: Path) -> None:
 
     (note,) = write_profile(builder.build(), tmp_path / "x.hatchet")
 
-    assert "500 levels deep: levels below 480" in note
+    assert "500 levels deep: levels below 400" in note
 
 
 @pytest.mark.parametrize(

@@ -82,18 +82,18 @@ def test_ten_thousand_levels_come_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HATCHET)
-def test_hatchet_formats_fold_at_480_levels_and_say_so(name: str) -> None:
+def test_hatchet_formats_fold_at_400_levels_and_say_so(name: str) -> None:
     chosen = find_format(name)
     deep = chain(10_000)
 
     read = again(deep, name)
 
-    assert int(read.depths().max()) == 480
+    assert int(read.depths().max()) == 400
     assert read.inclusive("time (ns)")[0] == 10_000
-    assert read.column("time (ns)").get(480) == 10_000 - 479
+    assert read.column("time (ns)").get(400) == 10_000 - 399
     notes = chosen.losses(deep)  # type: ignore[attr-defined]
     assert "10000 levels deep" in notes[0]
-    assert chosen.losses(chain(480)) == ()  # type: ignore[attr-defined]
+    assert chosen.losses(chain(400)) == ()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", FORMATS)

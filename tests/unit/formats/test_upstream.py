@@ -123,13 +123,3 @@ def test_files_without_device_map_are_read() -> None:
 
     assert profile.inclusive("time (ns)").tolist() == [0]
     assert profile.column("time (ns)").to_list() == [None]
-
-
-def test_files_without_device_map_may_be_deep() -> None:
-    text = (
-        '[{"frame":{"name":"x"},"metrics":{},"children":'
-        + '[{"frame":{"name":"x"},"children":' * 1000
-    )
-    text += "[]" + "}]" * 1000 + "}]"
-
-    assert len(find_format("hatchet").decode(text.encode(), "x")) == 1001

@@ -80,7 +80,7 @@ def test_no_match_is_not_an_error_and_limit_says_that_there_is_more() -> None:
 
 
 def test_very_deep_trees_are_folded() -> None:
-    found = ask('MATCH (".", p) WHERE p."name" =~ "level 47."', deep_profile(2000))
+    found = ask('MATCH (".", p) WHERE p."name" =~ "level 39."', deep_profile(2000))
 
     assert 0 < len(found.rows) <= 10
 
