@@ -59,9 +59,12 @@ def proton_here(
     """Run commands that record nothing in this process; the start of another costs more."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words: object) -> subprocess.CompletedProcess[str]:
+    def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
         line = [str(word) for word in words]
-        code = main(line)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            code = main(line)
         return subprocess.CompletedProcess(line, code, *capfd.readouterr())
 
     return run

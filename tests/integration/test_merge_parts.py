@@ -57,28 +57,23 @@ def merged_suffix(form: str) -> str:
     return "proton" if form == "chrome_trace" else suffix_of(form)
 
 
-@pytest.fixture
-def record(cupti_doubles: Doubles, tmp_path: Path) -> Callable[[str, str], None]:
-    """Run the program of phases under a name, with a format in parts, without one in one file."""
-
-    def run(name: str, form: str) -> None:
+@pytest.fixture(scope="module")
+def recorded(cupti_doubles: Doubles, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the program of phases in one file, and in parts of every format."""
+    folder = tmp_path_factory.mktemp("phases")
+    for name, form in [("whole", ""), *((form, form) for form in FORMS)]:
         environment = cupti_doubles.environment(
             PROTON_BENCH_TRACE_FORMATS="chrome_trace,perfetto" if not form else ""
         )
-        command = [sys.executable, str(PROGRAMS), "phases", str(tmp_path / name), form]
+        command = [sys.executable, str(PROGRAMS), "phases", str(folder / name), form]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-
-    return run
+    return folder
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_parts_of_device_work_are_the_whole(
-    form: str, record: Callable[[str, str], None], tmp_path: Path, proton_here: Run
-) -> None:
-    record("whole", "")
-    record("split", form)
-    parts = sorted(tmp_path.glob(f"split.part_*.{suffix_of(form)}"))
+def test_parts_of_device_work_are_the_whole(form: str, recorded: Path, proton_here: Run) -> None:
+    parts = sorted(recorded.glob(f"{form}.part_*.{suffix_of(form)}"))
     assert len(parts) == 5
 
     done = proton_here("merge", *reversed(parts), "-o", f"merged.{merged_suffix(form)}")
@@ -86,7 +81,7 @@ def test_parts_of_device_work_are_the_whole(
     assert (done.returncode, done.stderr) == (0, "")
     merged, whole = (
         read_profile(Path(f"merged.{merged_suffix(form)}")),
-        read_profile(tmp_path / "whole.proton"),
+        read_profile(recorded / "whole.proton"),
     )
     assert work_of(merged) == work_of(whole)
     assert values(merged, "items") == values(whole, "items")
@@ -94,15 +89,11 @@ def test_parts_of_device_work_are_the_whole(
     assert not merged.partial
 
 
-def test_slices_of_parts_are_those_of_the_whole(
-    record: Callable[[str, str], None], tmp_path: Path, proton_here: Run
-) -> None:
-    record("whole", "")
-    record("split", "perfetto")
-    proton_here("merge", *tmp_path.glob("split.part_*.pftrace"), "-o", "merged.pftrace")
+def test_slices_of_parts_are_those_of_the_whole(recorded: Path, proton_here: Run) -> None:
+    proton_here("merge", *recorded.glob("perfetto.part_*.pftrace"), "-o", "merged.pftrace")
 
     proton_here("export", "merged.pftrace", "--to", "kineto", "-o", "merged.json")
-    proton_here("export", tmp_path / "whole.pftrace", "--to", "kineto", "-o", "whole.json")
+    proton_here("export", recorded / "whole.pftrace", "--to", "kineto", "-o", "whole.json")
 
     merged, whole = (slices(Path(f"{name}.json")) for name in ("merged", "whole"))
     assert merged == whole
@@ -116,7 +107,7 @@ def slices(file: Path) -> Counter[tuple[str, str]]:
     return Counter((event["cat"], event["name"]) for event in events if event["ph"] == "X")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["chrome_trace", "perfetto", "proton"])
 def test_parts_of_a_run_on_the_cpu_are_the_whole(
     form: str, proton: Run, script: Callable[[str], str], tmp_path: Path, proton_here: Run
 ) -> None:

@@ -58,8 +58,8 @@ def test_view_shows_times_below_call_paths(
     assert "time" in document["metrics"][0]["name"]
 
 
-def test_view_says_what_could_not_be_attributed(files: dict[str, Path], proton: Run) -> None:
-    shown = proton("view", files["kineto"])
+def test_view_says_what_could_not_be_attributed(files: dict[str, Path], proton_here: Run) -> None:
+    shown = proton_here("view", files["kineto"])
 
     assert "DROPPED: 1 record: device work whose launch is not in the file" in shown.stdout
     assert "aten::mm" in shown.stdout
