@@ -15,6 +15,8 @@ DEMO := $(VENV)/.proton_bench_demo
 INSTALLED := $(VENV)/.proton_bench_installed
 PIP := python -m pip --disable-pip-version-check
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# Rewritten assertions are kept: to rewrite them takes half of the collection of tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What to compare with: a commit, branch or tag. Other options of the gate: make gate GATE='--github'
 BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)

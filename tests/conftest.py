@@ -22,7 +22,7 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=how_many(50, 20),
+    max_examples=how_many(50, 10),
 )
 # `--hypothesis-profile=thorough` draws other examples in every run: use it before a release.
 settings.register_profile(

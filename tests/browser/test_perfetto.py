@@ -29,12 +29,17 @@ FORMATS = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture
-def trace(cupti_doubles: Doubles, tmp_path: Path) -> Trace:
+@pytest.fixture(scope="module")
+def trace(cupti_doubles: Doubles, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Record a program, or return the recording that another test read."""
+    runs: dict[object, TimelineRun] = {}
+
     def traced(what: str, **variables: str) -> TimelineRun:
-        folder = tmp_path / what
-        folder.mkdir()
-        return record_program(what, cupti_doubles, folder, **variables)
+        key = (what, *sorted(variables.items()))
+        if key not in runs:
+            folder = tmp_path_factory.mktemp("trace")
+            runs[key] = record_program(what, cupti_doubles, folder, **variables)
+        return runs[key]
 
     return traced
 

@@ -379,7 +379,7 @@ def test_a_model_of_a_thousand_levels_is_recorded(tmp_path: Path) -> None:
 import torch
 
 model = torch.nn.Linear(1, 1)
-for _ in range(3000):
+for _ in range(1500):
     model = torch.nn.Sequential(model)
 inner = model
 for _ in range(250):
@@ -396,7 +396,7 @@ print("done")
     (tmp_path / "deep.py").write_text(program)
 
     done = subprocess.run(
-        [sys.executable, "-m", "proton_bench", "-b", "cpu", "-n", "x", "deep.py"],
+        [sys.executable, "-m", "proton_bench", "--quiet", "-b", "cpu", "-o", "x.proton", "deep.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

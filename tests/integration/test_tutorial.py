@@ -58,6 +58,7 @@ def test_every_tutorial_is_followed() -> None:
     assert SHOWN.keys() == {page.stem for page in PAGES.glob("*.md")}
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("page", SHOWN)
 def test_the_tutorial_can_be_followed(page: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
