@@ -83,13 +83,12 @@ def test_the_same_times_pass(pytester: pytest.Pytester, run_pytest: RunPytest) -
     result.stdout.fnmatch_lines(["*proton gate*", "PASS: none of 3 paths got slower than allowed*"])
 
 
-@pytest.mark.parametrize("verbose", ["-q", "-v"])
 def test_a_slower_benchmark_fails_its_own_test_without_a_traceback(
-    pytester: pytest.Pytester, run_pytest: RunPytest, benchmarks: Path, verbose: str
+    pytester: pytest.Pytester, run_pytest: RunPytest, benchmarks: Path
 ) -> None:
     keep(pytester, {**BASE, B: 48.0}, seed=2)
 
-    result = run_pytest(*GATE, verbose, "--junitxml=junit.xml", "--proton-json=times.json")
+    result = run_pytest(*GATE, "-q", "--junitxml=junit.xml", "--proton-json=times.json")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=2, failed=1)
@@ -131,7 +130,6 @@ def test_the_failed_test_is_the_last_failed_one(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--proton-compare=other",), 5, "NO-BASELINE: *'other'*"),
         (("--proton-compare=main",), 3, "INCONCLUSIVE: *"),
         (("--proton-compare=broken.proton",), 2, "ERROR: *broken.proton*"),
         (("--proton-compare=empty",), 5, "NO-BASELINE: there is no run in 'empty'"),
@@ -220,9 +218,8 @@ def test_saved_runs_are_candidates_until_they_are_promoted(
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
-@pytest.mark.parametrize("option", ["--proton-compare=main", "--proton-save=main"])
 def test_backends_prepare_a_run_that_is_recorded_for_its_gate(
-    pytester: pytest.Pytester, run_pytest: RunPytest, option: str
+    pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     make(
         pytester,
@@ -233,7 +230,7 @@ def test_backends_prepare_a_run_that_is_recorded_for_its_gate(
         """,
     )
 
-    run_pytest(option).assert_outcomes(passed=1)
+    run_pytest("--proton-save=main").assert_outcomes(passed=1)
 
 
 # -- fresh processes -----------------------------------------------------------------------------

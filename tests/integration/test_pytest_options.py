@@ -54,10 +54,7 @@ def profiles(pytester: pytest.Pytester) -> list[str]:
 
 
 # -- runs without tests --------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "option",
-    ["--collect-only", "--co", "--fixtures", "--fixtures-per-test", "--markers", "--version"],
-)
+@pytest.mark.parametrize("option", ["--collect-only", "--fixtures-per-test", "--version"])
 def test_options_that_run_no_test_leave_an_earlier_profile_alone(
     pytester: pytest.Pytester, run_pytest: RunPytest, option: str
 ) -> None:
@@ -166,7 +163,7 @@ def test_tests_are_named_relative_to_rootdir(
 
 
 # -- how a run ends ------------------------------------------------------------------------------
-@pytest.mark.nightly(keep=3)
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     ("conftest", "code"),
     [

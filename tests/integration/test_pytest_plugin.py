@@ -36,12 +36,12 @@ SCOPED = """
 
 
 # -- the tree ------------------------------------------------------------------------------------
-def test_tests_are_nodes_of_file_class_and_phase(
+def test_tests_are_nodes_of_file_class_and_phase_with_wall_time(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     pytester.makepyfile(test_scoped=SCOPED)
 
-    result = run_pytest("--proton")
+    result = run_pytest("--proton", "--proton-backend", "cpu")
 
     found = paths(pytester.path / "pytest.proton")
     root = ("session", "test_scoped.py")
@@ -52,15 +52,6 @@ def test_tests_are_nodes_of_file_class_and_phase(
     assert (*root, "test_with_resource", "call", "work") in found
     assert (*root, "test_with_resource", "teardown", "release") in found
     assert (pytester.path / "pytest.hatchet").exists()
-
-
-def test_nodes_have_the_kind_test_and_carry_wall_time(
-    pytester: pytest.Pytester, run_pytest: RunPytest
-) -> None:
-    pytester.makepyfile(test_scoped=SCOPED)
-
-    run_pytest("--proton", "--proton-backend", "cpu")
-
     profile = read_profile(pytester.path / "pytest.proton")
     rows = {profile.path(row)[-1:]: row for row in range(1, len(profile))}
     assert profile.kind(rows["test_with_resource",]) is FrameKind.TEST
@@ -200,25 +191,21 @@ def test_nothing_is_recorded_or_written_without_the_option(
     assert list(pytester.path.glob("*.proton")) == []
 
 
-@pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize(
     ("words", "code"),
     [(["test_one.py", "-k", "two"], 5), (["none.py"], 4), (["test_broken.py"], 2)],
 )
 def test_a_run_without_tests_keeps_its_exit_code_and_the_earlier_profile(
-    pytester: pytest.Pytester, run_pytest: RunPytest, words: list[str], code: int, is_there: bool
+    pytester: pytest.Pytester, run_pytest: RunPytest, words: list[str], code: int
 ) -> None:
     pytester.makepyfile(test_one="def test_one(): pass", test_broken="import nothing_of_this_name")
-    file = pytester.path / "pytest.proton"
-    if is_there:
-        file.write_text("earlier")
+    (pytester.path / "pytest.proton").write_text("earlier")
 
     result = run_pytest("--proton", *words)
 
     assert result.ret == code
     result.stdout.fnmatch_lines(["no tests ran, so no profile was written"])
-    assert file.exists() == is_there
-    assert not is_there or file.read_text() == "earlier"
+    assert (pytester.path / "pytest.proton").read_text() == "earlier"
 
 
 @pytest.mark.parametrize(("words", "code"), [(["-k", "two"], 5), (["--nonsense"], 4)])
@@ -242,8 +229,6 @@ def test_the_command_line_writes_no_profile_of_a_run_without_tests(
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("--proton-backend", "nonsense"),
-        ("--proton-context", "nonsense"),
         ("--proton-mode", "nonsense"),
         ("--proton-name", "/proc/nonsense/run"),
     ],
@@ -258,17 +243,6 @@ def test_a_wrong_option_ends_the_run_with_a_clear_message(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: proton: *nonsense*"])
     result.stderr.no_fnmatch_line("*Traceback*")
-
-
-def test_the_plugin_can_be_named_as_a_module_beside_its_entry_point(
-    pytester: pytest.Pytester, run_pytest: RunPytest
-) -> None:
-    pytester.makepyfile("def test_nothing(): pass")
-
-    result = run_pytest("-p", "proton_bench.pytest_plugin", "--proton")
-
-    assert result.ret == 0
-    assert (pytester.path / "pytest.proton").exists()
 
 
 def test_a_test_that_finalizes_every_session_does_not_break_the_run(
