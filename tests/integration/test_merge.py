@@ -255,7 +255,7 @@ def test_a_damaged_file_leaves_no_output(tmp_path: Path, proton_here: Run) -> No
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=how_many(60, 20)
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=how_many(60, 10)
 )
 @given(
     content=st.binary(max_size=300),

@@ -164,7 +164,7 @@ def test_branches_between_blocks_count_once() -> None:
     assert [asked(body, n=each) for each in (3, 4)] == [12, 4]
 
 
-@settings(max_examples=how_many(2000, 100), deadline=None)
+@settings(max_examples=how_many(2000, 40), deadline=None)
 @given(st.data())
 def test_damaged_text_is_refused_or_read(data: st.DataObject) -> None:
     body = f"scf.for %i = %c0 to %n step %c1 : i32 {{\n{STORE}\n}}\ntt.call @f(%x) : (i1) -> ()"

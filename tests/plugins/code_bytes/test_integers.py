@@ -143,7 +143,7 @@ def loops(draw: st.DrawFn, counters: Mapping[int, Value] | None = None) -> Value
     return Value("loop", (*bounds, body), axis)
 
 
-@settings(max_examples=how_many(3000, 100), deadline=None)
+@settings(max_examples=how_many(3000, 40), deadline=None)
 @given(
     st.one_of(VALUES[0], loops()),
     st.tuples(*(st.integers(1, 3) for _ in range(3))),
@@ -162,7 +162,7 @@ def test_a_value_is_that_of_each_program(value: Value, grid: Place, given_values
     assert whole == [of_program(value, arguments, grid, place, {}) for place in places]
 
 
-@settings(max_examples=how_many(2000, 100), deadline=None)
+@settings(max_examples=how_many(2000, 40), deadline=None)
 @given(st.sampled_from([*PLAIN]), st.integers(-(2**31), 2**31 - 1), st.integers(1, 2**31 - 1))
 def test_every_operation_is_known(op: str, a: int, b: int) -> None:
     whole = Value(op, (constant(a), constant(b)))

@@ -80,7 +80,7 @@ def test_every_truncation_of_a_packed_trace_is_refused() -> None:
 def test_damaged_bytes_do_no_harm(name: str) -> None:
     generator = random.Random(7)
     outcomes = set()
-    for _ in range(how_many(300, 100)):
+    for _ in range(how_many(300, 20)):
         content = bytearray(TRACES[name])
         for _ in range(generator.randint(1, 4)):
             content[generator.randrange(len(content))] = generator.randrange(256)
@@ -104,7 +104,7 @@ ARGUMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=how_many(300, 75))
+@settings(max_examples=how_many(300, 25))
 @given(
     name=st.sampled_from(["kineto", "proton"]),
     changes=st.lists(
@@ -211,7 +211,7 @@ def test_every_truncation_of_an_export_is_refused(export: bytes) -> None:
 def test_damaged_exports_do_no_harm(export: bytes) -> None:
     generator = random.Random(11)
     outcomes = set()
-    for _ in range(how_many(300, 40)):
+    for _ in range(how_many(300, 20)):
         content = bytearray(export)
         for _ in range(generator.randint(1, 6)):
             content[generator.randrange(16, len(content))] = generator.randrange(256)
@@ -231,7 +231,7 @@ CELL = st.one_of(
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=how_many(150, 30)
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=how_many(150, 15)
 )
 @given(
     cells=st.lists(

@@ -159,7 +159,7 @@ def test_everything_that_disturbs_is_found_at_once(look: Look) -> None:
 BETWEEN = 0.006
 
 
-MANY = how_many(2000, 1000)
+MANY = how_many(2000, 300)
 
 
 def shifts(runs: int, shift: float, between: float = BETWEEN) -> list[CanaryShift]:

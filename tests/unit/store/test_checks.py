@@ -34,12 +34,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "store"
 
 
-@pytest.fixture
-def fleet(written: Path, tmp_path: Path) -> Store:
-    shutil.copytree(written, tmp_path / "fleet")
-    return Store.open(tmp_path / "fleet")
-
-
 def file_of(store: Store, table: str) -> Path:
     (file,) = (Path(store.uri) / table).rglob("*.parquet")
     return file

@@ -40,9 +40,11 @@ def lines(store: Store, *columns: str, **question: Any) -> list[tuple[Any, ...]]
     return [tuple(row[name] for name in columns) for row in table.to_pylist()]
 
 
-@pytest.fixture
-def fleet(store: Store, tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of two ranks; the later one takes twice as long, and rank 1 a tenth longer."""
+    folder = tmp_path_factory.mktemp("written")
+    store = Store.create(folder / "store")
     for run in range(2):
         start_ns = START_NS + run * DAY_NS
         factor = 1.0 + run
@@ -50,8 +52,8 @@ def fleet(store: Store, tmp_path: Path) -> Store:
             ranked(rank, [factor * (100.0 + 10.0 * rank)] * 3, start_time_ns=start_ns)
             for rank in range(2)
         ]
-        add(store, tmp_path / f"run{run}", *ranks)
-    return store
+        add(store, folder / f"run{run}", *ranks)
+    return folder / "store"
 
 
 def test_a_path_over_runs(fleet: Store) -> None:
@@ -203,12 +205,7 @@ class Shared(Workers):
         return join([join(self.given[:2]), *self.given[2:]])
 
 
-@pytest.mark.parametrize(
-    ("by", "sketches"), [(("run", "rank"), 0), (("rank",), 3 * 40), (("path",), 3)]
-)
-def test_sketches_are_sent_of_groups_in_several_shares_alone(
-    by: tuple[str, ...], sketches: int, store: Store, tmp_path: Path
-) -> None:
+def test_sketches_are_sent_of_groups_in_several_shares_alone(store: Store, tmp_path: Path) -> None:
     dice = np.random.default_rng(3)
     for run in range(3):
         start_ns = START_NS + run * DAY_NS
@@ -216,17 +213,18 @@ def test_sketches_are_sent_of_groups_in_several_shares_alone(
             ranked(rank, dice.lognormal(5.0, 1.0, 90), start_time_ns=start_ns) for rank in range(40)
         ]
         add(store, tmp_path / f"{run}", *ranks)
-    question = Question("softmax", by=by)
-    whole = path_series(store.snapshot(), question)
-    shared = Shared()
+    for by, sketches in ((("run", "rank"), 0), (("rank",), 3 * 40), (("path",), 3)):
+        question = Question("softmax", by=by)
+        whole = path_series(store.snapshot(), question)
+        shared = Shared()
 
-    with mock.patch.object(questions, "open_workers", return_value=nullcontext(shared)):
-        assert path_series(store.snapshot(), question).equals(whole)
+        with mock.patch.object(questions, "open_workers", return_value=nullcontext(shared)):
+            assert path_series(store.snapshot(), question).equals(whole)
 
-    assert sum(len(parts.calls) for parts in shared.given) == sketches
-    profiles = choose(store.snapshot(), question).profiles
-    assert len(shared.sent) == 3
-    assert sum(map(len, shared.sent)) < len(pickle.dumps(profiles)) + 3 * 2000
+        assert sum(len(parts.calls) for parts in shared.given) == sketches
+        profiles = choose(store.snapshot(), question).profiles
+        assert len(shared.sent) == 3
+        assert sum(map(len, shared.sent)) < len(pickle.dumps(profiles)) + 3 * 2000
 
 
 def test_more_samples_than_fit_into_memory_are_read_in_shares(fleet: Store) -> None:

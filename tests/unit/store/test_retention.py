@@ -21,11 +21,13 @@ FRESH, STRIPPED, REMOVED = date(2023, 12, 20), date(2024, 1, 5), date(2024, 6, 1
 OF_RUN = ("run", "profiles", "present", "total", "share", "count", "min", "max", "p5", "p99")
 
 
-@pytest.fixture
-def fleet(store: Store, tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("written")
+    store = Store.create(folder / "store")
     for run in range(2):
-        add(store, tmp_path / f"run{run}", *(ranked(k, [7.0 + run, 9.0 + k]) for k in range(3)))
-    return store
+        add(store, folder / f"run{run}", *(ranked(k, [7.0 + run, 9.0 + k]) for k in range(3)))
+    return folder / "store"
 
 
 def lines(store: Store, *columns: str, **question: Any) -> list[tuple[Any, ...]]:

@@ -61,17 +61,19 @@ def measured(profile: Profile) -> Profile:
     return replace(builder.build(), provenance=profile.provenance)
 
 
-@pytest.fixture
-def fleet(store: Store, tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three runs of three ranks; in the second, the scope has calls of its own in one rank."""
+    folder = tmp_path_factory.mktemp("written")
+    store = Store.create(folder / "store")
     dice = np.random.default_rng(5)
     for run in range(3):
         times = [dice.lognormal(6.0, 1.0, 40).round().tolist() for _ in range(3)]
         start_ns = START_NS + run * DAY_NS // 2
         ranks = [ranked(rank, own, start_time_ns=start_ns) for rank, own in enumerate(times)]
         ranks[0] = called(ranks[0]) if run == 1 else ranks[0]
-        add(store, tmp_path / f"run{run}", *ranks)
-    return store
+        add(store, folder / f"run{run}", *ranks)
+    return folder / "store"
 
 
 def answers(store: Store) -> list[Any]:
@@ -196,8 +198,7 @@ def test_what_an_interrupted_sum_leaves_does_not_count(
     assert len(members(fleet)) == 3
 
 
-@pytest.mark.parametrize("tasks", [2, 7])
-def test_sums_in_parts_are_those_of_the_whole(store: Store, tmp_path: Path, tasks: int) -> None:
+def test_sums_in_parts_are_those_of_the_whole(store: Store, tmp_path: Path) -> None:
     dice = np.random.default_rng(1)
     for run in range(3):
         ranks = [ranked(rank, dice.lognormal(5.0, 1.0, 20)) for rank in range(3)]
@@ -208,13 +209,13 @@ def test_sums_in_parts_are_those_of_the_whole(store: Store, tmp_path: Path, task
     whole = [samples for _, samples in sums_of(snapshot, profiles, groups)]
 
     with (
-        patch.object(workers.Workers, "tasks", tasks),
+        patch.object(workers.Workers, "tasks", 7),
         patch.object(sums, "_SAMPLES_OF_TASK", 1),
         patch.object(sums, "_sums", wraps=sums._sums) as asked,
     ):
         parts = [samples for _, samples in sums_of(snapshot, profiles, groups)]
 
-    assert asked.call_count == tasks
+    assert asked.call_count == 7
     assert [len(samples) for samples in whole] == [4, 4, 4]
     assert [part.equals(samples) for part, samples in zip(parts, whole, strict=True)] == [True] * 3
 

@@ -15,11 +15,13 @@ from proton_bench.store.upkeep import Compacted, check, compact, delete
 QUESTION = Question("fwd/*", by=("path", "run"))
 
 
-@pytest.fixture
-def fleet(store: Store, tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("written")
+    store = Store.create(folder / "store")
     for run in range(3):
-        add(store, tmp_path / f"run{run}", ranked(0, [1.0 + run]), ranked(1, [2.0 + run]))
-    return store
+        add(store, folder / f"run{run}", ranked(0, [1.0 + run]), ranked(1, [2.0 + run]))
+    return folder / "store"
 
 
 def files(store: Store, table: str) -> list[Path]:

@@ -65,7 +65,7 @@ def test_only_variants_of_one_kernel_share_a_row(base: Profile, new: Profile) ->
 
 @EVERY_BY
 @given(base=profiles())
-@settings(max_examples=how_many(30, 10))
+@settings(max_examples=how_many(30, 6))
 def test_a_profile_does_not_differ_from_itself(by: By, base: Profile) -> None:
     comparison = compared(base, base, by)
 
@@ -76,7 +76,7 @@ def test_a_profile_does_not_differ_from_itself(by: By, base: Profile) -> None:
 
 @EVERY_BY
 @given(base=profiles(), new=profiles())
-@settings(max_examples=how_many(60, 20))
+@settings(max_examples=how_many(60, 10))
 def test_changes_of_rows_add_up_to_the_total(by: By, base: Profile, new: Profile) -> None:
     comparison = compared(base, new, by)
     own, inclusive = comparison.own, comparison.inclusive
@@ -93,7 +93,7 @@ def test_changes_of_rows_add_up_to_the_total(by: By, base: Profile, new: Profile
 
 @EVERY_BY
 @given(base=profiles(), new=profiles())
-@settings(max_examples=how_many(60, 20))
+@settings(max_examples=how_many(60, 10))
 def test_parts_of_a_change_add_up_to_it(by: By, base: Profile, new: Profile) -> None:
     comparison = compared(base, new, by)
 
@@ -126,7 +126,7 @@ def test_exchanging_the_sides_turns_every_sign(by: By, base: Profile, new: Profi
 
 @EVERY_BY
 @given(base=profiles(), new=profiles())
-@settings(max_examples=how_many(30, 10))
+@settings(max_examples=how_many(30, 6))
 def test_nothing_is_nan_and_nothing_is_lost(by: By, base: Profile, new: Profile) -> None:
     comparison = compared(base, new, by)
     ranking = rank(comparison, Threshold(0.0), 100)
@@ -141,7 +141,7 @@ def rows_with_values(comparison: Comparison) -> int:
 
 
 @given(profiles(), profiles())
-@settings(max_examples=how_many(30, 10))
+@settings(max_examples=how_many(30, 6))
 def test_what_is_left_out_is_summed(base: Profile, new: Profile) -> None:
     comparison = compared(base, new)
 

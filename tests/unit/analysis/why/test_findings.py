@@ -668,7 +668,7 @@ USES = st.builds(
 
 
 @given(ROWS, st.none() | USES)
-@settings(max_examples=how_many(150, 40), deadline=None)
+@settings(max_examples=how_many(150, 20), deadline=None)
 def test_bounds_lie_within_the_run_and_can_be_added(
     kernels: list[Kernel], use: DeviceUse | None
 ) -> None:

@@ -452,7 +452,7 @@ FACTS = st.builds(
 
 
 @given(FACTS)
-@settings(max_examples=how_many(200, 40), deadline=None)
+@settings(max_examples=how_many(200, 20), deadline=None)
 def test_no_verdict_without_evidence_and_no_gain_beyond_the_row(facts: RowFacts) -> None:
     found = decided(facts)
 

@@ -79,7 +79,7 @@ def _begins() -> list[int]:
 def test_most_intervals_hold_the_truth(spread: float, *, in_order: bool) -> None:
     random = np.random.default_rng(7)
     held: list[bool] = []
-    for _ in range(how_many(200, 40)):
+    for _ in range(how_many(200, 20)):
         rates = random.uniform(0.0, 0.9, 5).tolist()
         bursts = made_bursts(
             random, lengths_ns=_LENGTHS_NS, rates=rates, spread=spread, in_order=in_order
@@ -98,7 +98,7 @@ def test_intervals_hold_without_the_allowance_for_edges(
     monkeypatch.setattr(join_module, "FOLLOWED_NS", 0.0)
     random = np.random.default_rng(11)
     held: list[bool] = []
-    for _ in range(how_many(200, 40)):
+    for _ in range(how_many(200, 20)):
         rates = random.uniform(0.05, 0.9, 5).tolist()
         bursts = made_bursts(random, lengths_ns=_LENGTHS_NS, rates=rates, spread=spread)
         held += holds(only(join_bursts(bursts, [DRAM])), rates)
@@ -109,7 +109,7 @@ def test_intervals_hold_without_the_allowance_for_edges(
 def test_counts_that_come_late_are_allowed_for_where_neighbours_repeat() -> None:
     random = np.random.default_rng(13)
     held: list[bool] = []
-    for _ in range(how_many(200, 40)):
+    for _ in range(how_many(200, 20)):
         rates = random.uniform(0.0, 0.9, 5).tolist()
         bursts = made_bursts(
             random, lengths_ns=[5_000, 6_000, 8_000, 11_000, 14_000], rates=rates, in_order=True

@@ -282,15 +282,17 @@ def test_names_of_jobs_are_checked(job: str) -> None:
         Labels(job)
 
 
-@pytest.mark.parametrize("job", ["it's", "a/b c%20=é", "..", "None", "2024-01-01"])
-def test_any_printable_name_can_be_a_job(store: Store, tmp_path: Path, job: str) -> None:
-    add(store, tmp_path / "a", ranked(0), job=job)
-    add(store, tmp_path / "b", ranked(1), job=job)
+def test_any_printable_name_can_be_a_job(store: Store, tmp_path: Path) -> None:
+    jobs = sorted(["it's", "a/b c%20=é", "..", "None", "2024-01-01"])
+    for number, job in enumerate(jobs):
+        add(store, tmp_path / f"a{number}", ranked(0), job=job)
+        add(store, tmp_path / f"b{number}", ranked(1), job=job)
 
-    assert rows(store, "SELECT DISTINCT job FROM samples") == [(job,)]
+    assert sorted(rows(store, "SELECT DISTINCT job FROM samples")) == [(job,) for job in jobs]
     assert compact(store, reader_hours=0).dead_rows == 0
-    assert rows(store, "SELECT job, count(*) FROM profiles GROUP BY job") == [(job, 2)]
-    assert total(store) == 2 * 3300.0
+    counts = rows(store, "SELECT job, count(*) FROM profiles GROUP BY job")
+    assert sorted(counts) == [(job, 2) for job in jobs]
+    assert total(store) == 2 * len(jobs) * 3300.0
 
 
 def test_files_that_no_recording_fills_are_named_and_not_read(store: Store, tmp_path: Path) -> None:
