@@ -24,7 +24,7 @@ def outcome(model: str, runs: int = 6, *, gates: int = 40, **program: float) -> 
     return simulate(Scenario(model, runs, machine, slowed), gates=gates, seed=7)
 
 
-@pytest.mark.nightly(keep=14)
+@pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("paths", [1, 3, 60])
 @pytest.mark.parametrize("runs", [4, 6, 9, 10])
 @pytest.mark.parametrize("model", MODELS)

@@ -43,7 +43,7 @@ for _ in range(2):
 """
 
 
-@pytest.mark.nightly(keep=5)
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(
     "name", [*WORKLOADS, "eager_steps", "compiled_steps", "streams", "threads"]
 )

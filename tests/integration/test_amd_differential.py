@@ -70,7 +70,7 @@ def of_upstream(backend: str, case: Case) -> Tree:
     return TWO_STREAMS if case.name == "graph" else flat(case.tree)
 
 
-@pytest.mark.nightly(keep=9)
+@pytest.mark.nightly(keep=3)
 @pytest.mark.skipif(not HAS_UPSTREAM, reason="Triton is not installed")
 @pytest.mark.parametrize("triton", TRITONS, ids=lambda folder: Path(folder).name or "installed")
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -85,7 +85,7 @@ def test_upstream_on_the_doubles(
     assert numbers(root) == of_upstream(backend, case)
 
 
-@pytest.mark.nightly(keep=10)
+@pytest.mark.nightly(keep=6)
 @OURS
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_tree_is_that_of_the_program(
@@ -100,7 +100,7 @@ def test_the_tree_is_that_of_the_program(
     assert numbers(root) == case.tree
 
 
-@pytest.mark.nightly(keep=9)
+@pytest.mark.nightly(keep=3)
 @OURS
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_order_of_kernels_and_records_changes_nothing(
@@ -119,7 +119,7 @@ LAUNCHES = next(case for case in CASES if case.name == "launches")  # on the dev
 UUIDS = [f"GPU-{0x7A1C0000D0000000 + 0x1111 * (index + 1):016x}" for index in range(4)]
 
 
-@pytest.mark.nightly(keep=5)
+@pytest.mark.nightly(keep=3)
 @OURS
 @pytest.mark.parametrize(
     "variables",

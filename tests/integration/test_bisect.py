@@ -175,7 +175,7 @@ def names(document: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize(("count", "guilty"), [(64, 40), (8, 0), (8, 7), (1, 0)])
+@pytest.mark.parametrize(("count", "guilty"), [(20, 12), (8, 0), (8, 7), (1, 0)])
 def test_the_one_slower_commit_is_named(
     repository: Repository, bisect: Bisect, count: int, guilty: int
 ) -> None:
@@ -284,12 +284,12 @@ def test_of_a_slower_branch_its_commit_is_named_or_with_first_parent_its_merge(
 
 @pytest.mark.usefixtures("processes")
 def test_revisions_that_do_not_run_are_skipped(repository: Repository, bisect: Bisect) -> None:
-    commits = repository.line(32, 20, broken=frozenset({15, 16, 30}))
+    commits = repository.line(16, 10, broken=frozenset({7, 8, 14}))
 
     code, found, _ = bisect()
 
     assert code == 0
-    assert names(found) == [commits[20]]
+    assert names(found) == [commits[10]]
     skipped = [each for each in found["tested"] if each["state"] == "skipped"]
     assert skipped
     assert all(each["reason"] for each in skipped)

@@ -40,7 +40,7 @@ def run(face: str, program: str, doubles: Doubles, folder: Path) -> dict[str, An
     return run_program(face, program, environment, folder)
 
 
-@pytest.mark.nightly(keep=10)
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_tree_is_that_of_the_program(

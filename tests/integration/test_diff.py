@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -317,6 +318,16 @@ def test_different_devices_are_compared_on_request(diff: Diff, files: Path) -> N
 
     states = {row["name"]: row["fate"] for row in document["rows"]}
     assert states["a"] == "matched"
+
+
+def test_counts_beyond_any_integer_are_compared(diff: Diff, files: Path) -> None:
+    metrics = {"count": 10**30, "device_id": "0", "device_type": "CUDA", "time (ns)": 1000}
+    for name in ("k", "other"):
+        leaf = {"children": [], "frame": {"name": name, "type": "function"}, "metrics": metrics}
+        root = {"children": [leaf], "frame": {"name": "ROOT", "type": "function"}, "metrics": {}}
+        (files / f"{name}.hatchet").write_text(json.dumps([root]))
+
+    assert "other" in diff("k.hatchet", "other.hatchet")
 
 
 def test_hostile_names_stay_text_everywhere(diff: Diff, files: Path) -> None:

@@ -98,7 +98,7 @@ CASES: dict[str, tuple[list[Run], str, dict[str, str]]] = {
 }
 
 
-@pytest.mark.nightly(keep=9)
+@pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_both_doors_say_the_same(doors: Doors, tmp_path: Path, case: str, stored: bool) -> None:
@@ -218,7 +218,7 @@ TESTS = """
 """
 
 
-@pytest.mark.nightly(keep=2)
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("workers", [(), ("-n2", "--dist=load")])
 @pytest.mark.parametrize(
     ("step_ns", "chosen", "verdict", "code"),

@@ -53,7 +53,7 @@ def check_cheap(folder: Path, words: Sequence[str]) -> None:
     assert code != 2 or len(text.splitlines()) == 1
 
 
-@pytest.mark.nightly(keep=12)
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize(("command", "name"), CASES)
 def test_small_files_cost_little(tmp_path: Path, name: str, command: str) -> None:
     (tmp_path / name).write_bytes(content_of(name))

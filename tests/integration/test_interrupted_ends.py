@@ -43,7 +43,7 @@ AT_CALL = """
 """
 
 
-@pytest.mark.nightly(keep=6)
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("data", ["tree", "trace"])
 @pytest.mark.parametrize(
     "point",

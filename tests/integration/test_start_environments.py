@@ -91,7 +91,7 @@ def outcome(folder: Path, ready: str, line: str) -> tuple[int, str, str]:
     )
 
 
-@pytest.mark.nightly(keep=13)
+@pytest.mark.nightly(keep=8)
 @pytest.mark.parametrize("case", CASES)
 def test_a_program_does_what_it_does_without_us(tmp_path: Path, case: str) -> None:
     ready, words = CASES[case]

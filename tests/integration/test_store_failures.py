@@ -285,20 +285,6 @@ def test_a_damaged_store_is_not_made_anew(fleet: Path, damage: Callable[[Path], 
     assert main(["store", "init", str(fleet)]) == 2
 
 
-@pytest.mark.parametrize(
-    "job", ["a/b", 'it\'s "q"', "jöb 😀", "..", "a=b", "a%2Fb?#*", "null", "'; DROP"]
-)
-def test_jobs_have_any_names(fleet: Path, tmp_path: Path, job: str) -> None:
-    from proton_bench.store.adding.ingest import Labels, add_files, find_files
-    from proton_bench.store.store import Store, quoted
-
-    store = Store.open(fleet)
-    added = add_files(store, find_files([tmp_path / "runs"]), Labels(job))
-
-    assert len(added.new) == 2
-    assert store.snapshot().profiles(f"job = {quoted(job)}")["job"].to_pylist() == [job] * 2
-
-
 def test_the_name_that_tables_use_for_none_is_refused() -> None:
     from proton_bench.errors import UsageError
     from proton_bench.store.adding.ingest import Labels

@@ -37,7 +37,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.nightly(keep=5)
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(
     ("mode", "thread", "data"),
     [*itertools.product(MODES, ("capturing", "other"), ("tree", "trace"))],

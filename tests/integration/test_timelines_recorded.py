@@ -26,7 +26,7 @@ STREAMS = ["compiled", "copies", "eager", "failing", "graph", "graph_changes", "
 STREAMS += ["graph_traced", "nvtx", "threads", "triton"]
 
 
-@pytest.mark.nightly(keep=8)
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("mode", ["", "copies=on"])
 def test_timeline_and_tree_agree(

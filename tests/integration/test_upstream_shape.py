@@ -104,7 +104,7 @@ def paths(root: Node) -> dict[str, Node]:
     return found
 
 
-@pytest.mark.nightly(keep=5)
+@pytest.mark.nightly(keep=3)
 @needs_upstream
 @pytest.mark.parametrize("program", [case.name for case in CASES if case.name not in BETTER])
 def test_the_tree_is_upstreams(program: str, cupti_doubles: Doubles, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_what_upstream_loses_has_the_place_that_it_would_have(
 LOSING = {"graph_late": "nowhere", "graph_traced": "nowhere", "graph_changes": "update > "}
 
 
-@pytest.mark.nightly(keep=5)
+@pytest.mark.nightly(keep=3)
 @needs_upstream
 @pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name.split(".")[0])
 def test_a_recorded_stream_gives_upstreams_tree(

@@ -441,13 +441,12 @@ def _read(control: int) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("width", [40, 60, 80])
 @pytest.mark.parametrize(
-    "words",
+    ("width", "words"),
     [
-        ["-d", "9000"],
-        ["--flat", "--bars"],
-        ["-m", "time/ms,time/%,count,launches"],
+        (40, ["-d", "9000"]),
+        (60, ["--flat", "--bars"]),
+        (40, ["-m", "time/ms,time/%,count,launches"]),
     ],
     ids=["deep", "flat", "wide"],
 )

@@ -120,7 +120,7 @@ def test_a_refusal_says_why_and_what_to_do_once(failure: str, words: str, run: R
     assert "administrators: run with" not in line
 
 
-@pytest.mark.nightly(keep=6)
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("exact", ["off", "scope", "launch"])
 @pytest.mark.parametrize(
     "failure", ["GetData=999", "Disable=999", "Start@2=7", "Stop=999", "GetData=8"]

@@ -97,7 +97,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Store]
     return files, store
 
 
-@pytest.mark.nightly(keep=5)
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("paths", [(), ("step/b",)])
 def test_files_and_their_store_have_one_history(

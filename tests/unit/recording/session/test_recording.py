@@ -501,6 +501,14 @@ def test_a_number_and_a_list_do_not_meet(session: int) -> None:
     assert read(session)[0] == [1, 2]
 
 
+def test_lists_are_added_by_element_and_do_not_meet_those_of_other_lengths(session: int) -> None:
+    give([1, 2, 3], (10, 20, 30))
+
+    with pytest.raises(ValueError, match="Vector metric size mismatch"):
+        give([1, 2])
+    assert read(session)[0] == [11, 22, 33]
+
+
 def test_a_name_with_two_aggregations_has_a_column_for_each(session: int) -> None:
     give(1)
     give(2, name="m (exc)")
