@@ -51,9 +51,9 @@ Show = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def show(proton: Show) -> Show:
+def show(proton_here: Show) -> Show:
     def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        return proton("view", *map(str, words), **environment)
+        return proton_here("view", *words, **environment)
 
     return run
 
@@ -252,9 +252,12 @@ def test_upstreams_viewer_shows_rows_and_names_as_recorded(framed: Path) -> None
     assert any(line.endswith("h.1 (Block)") for line in lines)
 
 
-def test_bars_are_drawn_and_plain_where_the_output_is(show: Show, run_file: Path) -> None:
+def test_bars_are_drawn_and_plain_where_the_output_is(
+    show: Show, proton: Show, run_file: Path
+) -> None:
     drawn = shown(show(run_file, "--bars", "--flat", "-m", "time"))
-    plain = shown(show(run_file, "--bars", "--flat", "-m", "time", PYTHONIOENCODING="ascii"))
+    words = ("view", run_file, "--bars", "--flat", "-m", "time")
+    plain = shown(proton(*words, PYTHONIOENCODING="ascii"))
 
     assert drawn[4].split()[1:] == ["██████████", "ROOT"]
     assert plain[4].split()[1:] == ["##########", "ROOT"]
