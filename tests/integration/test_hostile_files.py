@@ -66,8 +66,15 @@ def test_small_files_cost_little(tmp_path: Path, name: str, command: str) -> Non
     check_cheap(tmp_path, words_of(command, name))
 
 
-@pytest.mark.parametrize("option", ["-i", "-e"])
-@pytest.mark.parametrize("expression", ["(a+)+$", "(.*.*.*.*)=", "(a{0,999}){0,999}b", "(" * 9000])
+@pytest.mark.parametrize(
+    ("option", "expression"),
+    [
+        ("-i", "(a+)+$"),
+        ("-e", "(.*.*.*.*)="),
+        ("-i", "(a{0,999}){0,999}b"),
+        ("-e", "(" * 9000),
+    ],
+)
 def test_expressions_do_not_search_without_end(
     tmp_path: Path, option: str, expression: str
 ) -> None:

@@ -60,8 +60,22 @@ MULTIPLY = LINES["tl.store(y + block, tl.dot(tl.load(x + block), tl.load(x + blo
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "work.py").write_text(KERNELS + "\nif __name__ == '__main__':\n    run()\n")
+    write_program(tmp_path)
     return tmp_path
+
+
+def write_program(folder: Path) -> None:
+    (folder / "work.py").write_text(KERNELS + "\nif __name__ == '__main__':\n    run()\n")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run with loops, loads and dots."""
+    folder = tmp_path_factory.mktemp("recorded")
+    write_program(folder)
+    done = proton(folder, "--instrument=loops,loads,dots", "work.py")
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 def proton(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -69,7 +83,7 @@ def proton(folder: Path, *words: str, **environment: str) -> subprocess.Complete
     return subprocess.run(
         [sys.executable, "-m", "proton_bench", *words],
         cwd=folder,
-        env=clean | HIDDEN | environment,
+        env=clean | HIDDEN | {"PROTON_BENCH_QUIET": "1"} | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -81,36 +95,33 @@ def below_kernel(folder: Path, kernel: str, name: str = "work") -> list[tuple[st
     return [path[path.index(kernel) + 1 :] for path in found if kernel in path[:-1]]
 
 
-def test_operations_of_interpreted_kernels_stand_below_them_with_their_lines(folder: Path) -> None:
-    done = proton(folder, "--instrument=loops,loads,dots", "work.py")
-
-    assert done.returncode == 0, done.stderr
-    assert below_kernel(folder, "reduce_rows") == [
+def test_operations_of_interpreted_kernels_stand_below_them_with_their_lines(
+    recorded: Path,
+) -> None:
+    assert below_kernel(recorded, "reduce_rows") == [
         (LOOP,),
         (LOOP, f"load.0@work.py:{LOAD}"),
         (LOOP, f"load.1@work.py:{LOAD}"),
         (LOOP, f"load.2@work.py:{TWICE}"),
         (WHILE,),
     ]
-    assert below_kernel(folder, "multiply") == [
+    assert below_kernel(recorded, "multiply") == [
         (f"load.0@work.py:{MULTIPLY}",),
         (f"load.1@work.py:{MULTIPLY}",),
         (f"dot.0@work.py:{MULTIPLY}",),
     ]
-    profile = read_profile(folder / "work.proton")
+    profile = read_profile(recorded / "work.proton")
     wall = profile.column("wall (ns)")
     loads = [row for row in range(1, len(profile)) if profile.path(row)[-1].startswith("load.")]
     assert len(loads) == 5
     assert all((wall.get(row) or 0) > 0 for row in loads)
 
 
-def test_screens_show_each_scope_of_an_interpreted_kernel_with_its_time(folder: Path) -> None:
-    proton(folder, "--instrument=loads,stores", "-n", "screens", "work.py")
-
-    shown = proton(folder, "view", "screens.proton").stdout
+def test_screens_show_each_scope_of_an_interpreted_kernel_with_its_time(recorded: Path) -> None:
+    shown = proton(recorded, "view", "work.proton").stdout
 
     lines = {line.split()[-1]: line.split()[0] for line in shown.splitlines() if "@work.py" in line}
-    assert {name.partition(".")[0] for name in lines} == {"load", "store"}
+    assert {name.partition(".")[0] for name in lines} == {"loop", "load", "dot"}
     assert all(float(first.replace(",", "")) >= 0 for first in lines.values())
 
 
@@ -134,7 +145,7 @@ leaky[(2,)](torch.rand(4), N=2)
 """
     )
 
-    done = proton(folder, "--instrument=loops", "leaks.py")
+    done = proton(folder, "--instrument=loops", "leaks.py", PROTON_BENCH_QUIET="")
 
     assert done.returncode == 0, done.stderr
     assert below_kernel(folder, "leaky", "leaks") == [
@@ -158,7 +169,8 @@ def test_filters_choose_kernels_and_lines(folder: Path) -> None:
 
 
 def test_listing_puts_nothing_into_the_profile(folder: Path) -> None:
-    done = proton(folder, "--instrument=dots,print-ops:json", "work.py")
+    quiet = {"PROTON_BENCH_QUIET": ""}
+    done = proton(folder, "--instrument=dots,print-ops:json", "work.py", **quiet)
 
     listed = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert [(each["kernel"], len(each["scopes"])) for each in listed] == [("multiply", 1)]
@@ -167,11 +179,29 @@ def test_listing_puts_nothing_into_the_profile(folder: Path) -> None:
 
 
 def test_listing_for_people(folder: Path) -> None:
-    done = proton(folder, "--instrument=print-ops:kernel=multiply", "work.py")
+    words = ["--instrument=print-ops:kernel=multiply", "work.py"]
+    done = proton(folder, *words, PROTON_BENCH_QUIET="")
 
     assert "proton: multiply: 4 scopes" in done.stderr
     assert f"  dot.0@work.py:{MULTIPLY}  tt.dot" in done.stderr
     assert "\nproton: reduce_rows" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("passes", "said"),
+    [
+        ("barriers", ["'barriers'", "--instrument=print-ops"]),
+        (
+            "print-ops:kernel=zzz",
+            ["pass 'print-ops:kernel=zzz' matched no kernel; these ran: reduce_rows, multiply\n"],
+        ),
+    ],
+)
+def test_passes_that_find_nothing_say_so(folder: Path, passes: str, said: list[str]) -> None:
+    done = proton(folder, f"--instrument={passes}", "work.py", PROTON_BENCH_QUIET="")
+
+    assert done.returncode == 0
+    assert all(text in done.stderr for text in said)
 
 
 def test_passes_go_along_with_options_of_the_mode(folder: Path) -> None:
@@ -207,20 +237,3 @@ def test_a_disabled_profiler_ignores_the_option(folder: Path) -> None:
     done = proton(folder, "--instrument=nonsense", "plain.py", TRITON_PROTON_DISABLE="1")
 
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
-
-
-def test_passes_that_find_nothing_say_so(folder: Path) -> None:
-    done = proton(folder, "--instrument=barriers", "work.py")
-
-    assert done.returncode == 0
-    assert "'barriers'" in done.stderr
-    assert "--instrument=print-ops" in done.stderr
-
-
-def test_filters_that_match_nothing_say_what_ran(folder: Path) -> None:
-    done = proton(folder, "--instrument=print-ops:kernel=zzz", "work.py")
-
-    assert done.returncode == 0
-    assert (
-        "warning: pass 'print-ops:kernel=zzz' matched no kernel; these ran: reduce_rows, multiply\n"
-    ) in done.stderr

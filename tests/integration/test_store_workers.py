@@ -23,7 +23,7 @@ from proton_bench.errors import ProfileFormatError, UsageError
 pytest.importorskip("deltalake", reason="needs the extra store")
 pytest.importorskip("distributed", reason="needs the extra fleet")
 
-DAYS, JOBS, RANKS = 3, ("train", "serve"), 3
+DAYS, JOBS, RANKS = 2, ("train", "serve"), 3
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 # Each output ends with its exit code.
 PROGRAM = """
@@ -36,7 +36,7 @@ for words in json.load(sys.stdin):
 
 
 def filled(store: Any, folder: Path) -> Any:
-    """Return a store with ranks of two jobs on three days, each with its own commit."""
+    """Return a store with ranks of two jobs on two days, each with its own commit."""
     from fakes.fleet import DAY_NS, START_NS, add, ranked
 
     dice = np.random.default_rng(4)
@@ -80,7 +80,7 @@ def questions(place: str, folder: Path) -> list[list[str]]:
     return [
         ["store", "path", place, "fwd/*", "--by", "path,job,run", "--json"],
         ["diff", days[0], days[1], "-m", "p95_time/us", "--json"],
-        ["merge", "--stragglers", days[2], "--json"],
+        ["merge", "--stragglers", days[1], "--json"],
         ["history", place, "--path", "fwd/*", "--json"],
         ["store", "export", days[0], "-o", str(folder / "written/sum.proton")],
     ]
@@ -122,7 +122,7 @@ def test_answers_are_those_of_one_process_although_a_worker_dies(
 
     with running(machines=has_namespaces()) as cluster:
         victim = cluster.add_worker(stops=True)
-        for _ in range(3):
+        for _ in range(2):
             cluster.add_worker()
         client = asked(words, tmp_path, cluster.enter, {ADDRESS: cluster.address})
         os.waitid(os.P_PID, victim.pid, os.WSTOPPED)
@@ -146,8 +146,7 @@ def test_workers_read_object_stores(tmp_path: Path) -> None:
         assert asked(words, tmp_path).wait() == 0
         expected = answers(tmp_path)
         with running(machines=False) as cluster:
-            for _ in range(2):
-                cluster.add_worker()
+            cluster.add_worker()
             assert asked(words, tmp_path, (), {ADDRESS: cluster.address}).wait() == 0
 
     assert answers(tmp_path) == expected
@@ -203,7 +202,7 @@ def test_an_error_of_a_worker_is_that_of_the_store(store: Any, cluster: DaskClus
         path_series(store.snapshot(), Question("fwd/*"))
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://a:b"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
 def test_an_address_without_a_scheduler_is_wrong_usage(address: str) -> None:
     from proton_bench.store import workers
 
