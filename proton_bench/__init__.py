@@ -47,6 +47,7 @@ __all__ = [
     "specs",
     "start",
     "state",
+    "step",
     "viewer",
 ]
 
@@ -75,6 +76,7 @@ _NAMES = {
     "scope": (_SCOPE, "scope"),
     "start": (_SESSION, "start"),
     "state": (_STATE, "state"),
+    "step": ("proton_bench.recording.session.steps", "step"),
 }
 # Methods of `Profile`, and what a recording prints at its end: name -> (module, function).
 for _name, _provided in {

@@ -171,6 +171,8 @@ class Session:
     def stream_timeline(
         self, path: bytes, formats: Sequence[str], facts: Mapping[str, Any], /
     ) -> None: ...
+    def follow_steps(self) -> None: ...  # before it is active
+    def add_steady(self, provenance: bytes, /) -> bool: ...  # False: no window of steps is over
     def sample_host(self) -> None:
         """Samples of the host are part of the session; before it is active."""
     def close_phases(
@@ -454,6 +456,12 @@ def emit_cycles(
 # -- facts that tests need -----------------------------------------------------------------------
 def live_context_count() -> int: ...
 def live_name_count() -> int: ...
+
+# steps
+def mark_step(
+    mark: Literal["graph", "layer", "scope", "optimizer", "profiler", "declared"], name: str, /
+) -> None: ...
+def whole_window() -> dict[str, Any] | None: ...  # of the newest that is over
 
 python_frame_walk: Final[Literal["raw", "public"]]  # the one that paths use
 

@@ -51,6 +51,10 @@ ExcludeOption = Annotated[
         "Values of the rows above do not change.",
     ),
 ]
+WholeOption = Annotated[
+    bool,
+    typer.Option("--whole", help="Show the whole run, also where its steady steps are known."),
+]
 RawNamesOption = Annotated[
     bool,
     typer.Option(

@@ -20,7 +20,7 @@ from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.files import print_document
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import PARTIAL, read_profile
+from proton_bench.formats.registry import PARTIAL, read_steps
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.tree import SortedReport, TreeReport, print_report, sorted_rows
 from proton_bench.report.words.header import HeaderReport, left_out_text, root_note
@@ -55,6 +55,7 @@ def show(
     counters: Path | None = None,
     bars: bool = False,
     fits_screen: bool = False,
+    whole: bool = False,
 ) -> None:
     """Print the tree of a file.
 
@@ -70,12 +71,14 @@ def show(
         bars: Draw the first metric.
         fits_screen: Show no more rows than a terminal has lines, the largest ones, unless the
             selection chooses rows; a pipe or file gets at most 50.
+        whole: Show the whole run, also where its steady steps are known.
 
     Raises:
         UsageError: The file, a metric, a regular expression or the selection is wrong.
         ProfileFormatError: A file is corrupt.
     """
-    profile = read_profile(file)
+    files = [file] if minus is None else [file, minus]
+    profile, *others = read_steps(files, whole=whole)
     _warn_about(profile, file)
     join = None if counters is None else _joined(profile, counters)
     if join is not None:
@@ -85,7 +88,7 @@ def show(
     if minus is not None:
         from proton_bench.analysis.view.align import subtract
 
-        tree = subtract(tree, build_tree(read_profile(minus), metrics, selection))
+        tree = subtract(tree, build_tree(others[0], metrics, selection))
     _warn_about_overflow(tree)
     if as_json:
         from proton_bench.report.text.tree import view_document
@@ -133,14 +136,16 @@ def _free_lines(console: Console, reports: Sequence[Any]) -> int:
     return max(console.height - above - _OTHER_LINES, _LEAST_ROWS)
 
 
-def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = None) -> None:
+def list_metrics(
+    file: Path, *, as_json: bool = False, counters: Path | None = None, whole: bool = False
+) -> None:
     """Print the metrics of a file, and those of a file of counters.
 
     Raises:
         UsageError: The file cannot be read.
         ProfileFormatError: The file is corrupt.
     """
-    profile = read_profile(file)
+    profile = read_steps([file], whole=whole)[0]
     available = available_metrics(profile)
     if counters is not None:
         sums, means = _joined(profile, counters).shown_names()

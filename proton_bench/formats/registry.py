@@ -7,6 +7,7 @@ import importlib
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -19,6 +20,7 @@ from proton_bench.formats.limits import reading, take_bytes
 from proton_bench.model.metrics.metric import ValueKind
 from proton_bench.model.origin import is_partial_name
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import per_step
 from proton_bench.support.files import write_file
 from proton_bench.support.inputs import read_file, unreadable
 from proton_bench.support.text import bytes_for, did_you_mean, visible
@@ -168,6 +170,23 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     except OSError as error:
         raise unreadable(file, error, "profile") from None
     return _marked(profile, file)
+
+
+def read_steps(paths: Sequence[str | os.PathLike[str]], *, whole: bool = False) -> list[Profile]:
+    """Return the mean steady step of each recording; the whole ones unless all have steps.
+
+    Args:
+        paths: As of `read_profile`, which says what is raised.
+        whole: Return the whole recordings in any case.
+    """
+    profiles = [read_profile(path) for path in paths]
+    if whole or not all(profile.steady for profile in profiles):
+        return profiles
+    decode = find_format("proton").decode
+    return [
+        per_step(decode(profile.steady, visible(Path(path))), profile)
+        for path, profile in zip(paths, profiles, strict=True)
+    ]
 
 
 def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:

@@ -51,6 +51,7 @@ class Profile:
         device_use: How busy the devices were, in total and for each top-level scope; empty if
             unknown.
         partial: Whether the file was written before the run ended.
+        steady: The encoded profile of its steady steps, as the file has it; empty if unknown.
         extra: Unknown top-level keys of the file, written back unchanged.
         subtree_end: For each row the row after its last descendant; derived.
     """
@@ -69,6 +70,7 @@ class Profile:
     dropped: Mapping[str, int] = field(default_factory=dict)
     device_use: tuple[DeviceUse, ...] = ()
     partial: bool = False
+    steady: bytes = b""
     extra: Mapping[str, Any] = field(default_factory=dict)
     subtree_end: Indexes = field(init=False)
 
@@ -193,8 +195,15 @@ class Profile:
         if table is None:
             return None
         whole = np.zeros(len(self), dtype=np.bool_)
-        whole[table.rows] = _is_whole(table, self.columns.get(metric), self.columns.get("count"))
+        columns = self.columns.get(metric), self.columns.get("count")
+        whole[table.rows] = _is_whole(table, *columns, steps=self._steps())
         return table if bool(whole[table.rows].all()) else table.of_rows(whole)
+
+    def _steps(self) -> int:
+        """How many steps the distributions are about, where values are those of one."""
+        steps = self.provenance.get("steps")
+        count = steps.get("count") if isinstance(steps, Mapping) else None
+        return count if type(count) is int and count > 0 else 1
 
     def covered(self, metric: str) -> Mask:
         """Return for each row whether it or a row below has a value of the metric.
@@ -311,17 +320,26 @@ def _check_range(name: str, array: Array, allowed: range) -> None:
 
 
 def _is_whole(
-    table: DistributionTable, column: MetricColumn | None, calls: MetricColumn | None
+    table: DistributionTable, column: MetricColumn | None, calls: MetricColumn | None, *, steps: int
 ) -> Mask:
-    """Return for each distribution whether it covers all of its row's value."""
+    """Return for each distribution whether it covers all of its row's value.
+
+    Args:
+        table: The distributions.
+        column: The metric; None if the profile lacks it.
+        calls: Numbers of calls.
+        steps: Values are the mean of so many steps, which the distributions cover.
+    """
     whole = np.ones(len(table), dtype=np.bool_)
     if column is None or not column.kind.is_number:
         return whole
     aggregation = column.spec.aggregation
     if aggregation is not Aggregation.PROPERTY:
         own = np.where(column.valid[table.rows], column.values[table.rows].astype("f8"), 0.0)
-        whole &= np.abs(own - table.total) <= SUM_ERROR * (np.abs(own) + np.abs(table.total))
+        rounding = steps if steps > 1 else 0.0  # of the mean of so many steps
+        error = np.abs(own * steps - table.total)
+        whole &= error <= SUM_ERROR * (np.abs(own) * steps + np.abs(table.total)) + rounding
     if aggregation is Aggregation.INCLUSIVE and calls is not None and calls.kind.is_number:
         counted = calls.valid[table.rows]
-        whole &= ~counted | (calls.values[table.rows] == table.n)
+        whole &= ~counted | (np.rint(calls.values[table.rows] * steps) == table.n)
     return whole

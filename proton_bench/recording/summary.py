@@ -46,9 +46,9 @@ def summarize_file(paths: Sequence[str], folder: str, most: int = MOST_LINES) ->
         return
 
     def read() -> Profile:
-        from proton_bench.formats.registry import read_profile
+        from proton_bench.formats.registry import read_steps
 
-        return read_profile(path)
+        return read_steps([path])[0]
 
     print_summary(read, shown_path(path, folder), most)
 

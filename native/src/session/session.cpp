@@ -64,9 +64,12 @@ void Session::join(EpochPlan &plan, const Held &) const {
   next.wants_times |= tree_->wants_times();
   next.wants_lines |= !tree_->times_scopes();
   next.wants_timeline |= tree_->events() != nullptr;
+  next.wants_steps |= follows_steps_;
   if (starting_thread_.get())
     plan.starting = starting_thread_;
   plan.members.push_back(member());
+  if (steady_)
+    plan.members.push_back({steady_.get(), window_});
 }
 
 void Session::activate() {
@@ -75,6 +78,8 @@ void Session::activate() {
     return;
   is_active_ = true;
   tree_->resume(monotonic_ns());
+  if (steady_)
+    steady_->resume(monotonic_ns());
   registry().open_epoch(held);
   live_phases_.insert(phase_);
 }
@@ -89,6 +94,8 @@ void Session::stop(Held &held) {
     return;
   is_active_ = false;
   tree_->pause(monotonic_ns());
+  if (steady_)
+    steady_->pause(monotonic_ns());
   registry().open_epoch(held);
 }
 
@@ -103,6 +110,7 @@ void Session::remove() {
     if (std::exchange(is_active_, false))
       registry().open_epoch(held);
     held.drain();
+    drop_steady(held);
     held.epochs().drop(*tree_);
     tree_.reset();
     self = registry().forget(id_, held);
@@ -300,6 +308,7 @@ void Session::clear_phase(uint32_t phase, bool up_to) {
   trim_counters();
   if (phase >= phase_) {
     // The current phase goes on, empty; a new epoch keeps late records of the old one out.
+    drop_steady(held);
     registry().open_epoch(held);
     live_phases_.insert(phase_);
   }
@@ -333,11 +342,17 @@ PhaseCopy Session::copy(uint32_t phase) {
 
 std::string Session::encode(uint32_t phase, FileFormat format) {
   std::optional<PhaseCopy> copied; // others go on while it is encoded
+  std::optional<PhaseCopy> steady;
   {
     Held held = held_live();
     held.drain();
     copied.emplace(copy(phase));
+    if (steady_provenance_ && phase == 0 && format == FileFormat::kProton)
+      steady.emplace(copy_steady());
   }
+  if (steady)
+    copied->facts.steady =
+        encode_profile(steady->tree, DeviceTable::instance().list(), steady->facts, format);
   return encode_profile(copied->tree, DeviceTable::instance().list(), copied->facts, format);
 }
 
@@ -381,6 +396,56 @@ bool Session::try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &
 void Session::sample_host() {
   Held held = held_live();
   tree_->sample_host();
+}
+
+// Steps of the program.
+
+void Session::follow_steps() {
+  {
+    Held held = held_live();
+    follows_steps_ = true;
+  }
+  registry().look_for_steps();
+}
+
+void Session::begin_window(bool is_first, Held &held) {
+  if (is_first || !steady_) {
+    drop_steady(held);
+    steady_ = std::make_unique<SessionTree>(source_, tree_->generation(), tree_->times_scopes(),
+                                            false, tree_->has_upstream_shape());
+    if (tree_->samples_host())
+      steady_->sample_host();
+    return;
+  }
+  ++window_;
+  if (window_ < 2)
+    return;
+  held.epochs().drop(*steady_, window_ - 2); // only the newest that is over is ever asked for
+  steady_->drop_phase(window_ - 2);
+  held.trim();
+}
+
+void Session::drop_steady(Held &held) {
+  if (steady_)
+    held.epochs().drop(*steady_);
+  steady_.reset();
+  window_ = 0;
+}
+
+bool Session::add_steady(std::string provenance) {
+  Held held = held_live();
+  if (!steady_ || window_ == 0 || phase_ > 0)
+    return false;
+  steady_provenance_ = std::move(provenance);
+  return true;
+}
+
+PhaseCopy Session::copy_steady() {
+  const CallPathTree &tree = steady_->tree(window_ - 1);
+  PhaseCopy copied{window_ - 1, steady_->revision(window_ - 1), tree.copy_for_writing(), {}};
+  copied.facts.provenance = *steady_provenance_;
+  copied.facts.dropped = steady_->losses();
+  return copied;
 }
 
 // Phases that are over, written while the session records.

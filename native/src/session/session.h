@@ -117,6 +117,15 @@ public:
   /// Samples of the host are part of it. Once, before the session is active.
   void sample_host();
 
+  // Steps of the program.
+
+  /// What is recorded in the newest windows of steps gets a tree of its own. Once, before the
+  /// session is active.
+  void follow_steps();
+  /// From now on the encoded first phase has that of the newest window that is over in it, with
+  /// this provenance. False: no window is over.
+  bool add_steady(std::string provenance);
+
   // Phases that are over, written while the session records.
 
   /// Has phases that are over and complete written and freed, or only ended where the plan says no
@@ -161,6 +170,9 @@ public:
   // For the registry.
 
   bool is_active(const Aggregator::Held &) const { return is_active_; }
+  bool follows_steps(const Aggregator::Held &) const { return follows_steps_; }
+  /// A window of steps begins; the caller opens an epoch. See `WindowListener`.
+  void begin_window(bool is_first, Aggregator::Held &held);
   /// Adds what this session wants, if it is active. Sessions do so from the oldest to the newest.
   void join(EpochPlan &plan, const Aggregator::Held &) const;
   /// In a forked child: the session does not go on.
@@ -178,6 +190,8 @@ private:
   /// The same with all of these nodes. Throws Error(kUsage).
   CallPathTree &tree_with(const std::vector<NodeIndex> &nodes, uint32_t phase);
   PhaseCopy copy(uint32_t phase);
+  PhaseCopy copy_steady();
+  void drop_steady(Aggregator::Held &held);
   FileFacts facts(const CallPathTree &tree) const;
   /// The end of a phase's timeline, with the tree as it is now.
   TraceEnd trace_end(uint32_t phase, int64_t clock_drift_ns = 0);
@@ -206,6 +220,10 @@ private:
   std::set<uint32_t> closed_;       ///< live phases that take nothing more
   bool joins_phases_ = false;       ///< phases wait to be joined
   std::optional<uint32_t> joining_; ///< whose bursts were taken, and whose metrics are to come
+  bool follows_steps_ = false;
+  std::unique_ptr<SessionTree> steady_; ///< its phases are windows; null before the first one
+  uint32_t window_ = 0;                 ///< the phase of `steady_` that is open
+  std::optional<std::string> steady_provenance_;
   ThreadStack starting_thread_;
   std::string provenance_;
   const SelfCost cost_before_ = SelfCost::now();

@@ -10,6 +10,7 @@
 #include "calltree/context_tree.h"
 #include "context/layer/layer_range.h"
 #include "context/thread/shadow_stack.h"
+#include "context/thread/steps.h"
 #include "context/thread/thread_state.h"
 #include "record/device.h"
 #include "session/partial_writer.h"
@@ -79,6 +80,27 @@ void SessionRegistry::open_epoch(Held &held) {
   publish_session_state(plan.session_state);
 }
 
+void SessionRegistry::look_for_steps() {
+  auto following = [&] { // the lock of the steps comes before the aggregator's
+    Held held;
+    return std::count_if(sessions_.begin(), sessions_.end(),
+                         [&](auto &item) { return item.second->follows_steps(held); });
+  };
+  if (following() == 1)
+    follow_steps([](bool is_first) noexcept { instance().begin_window(is_first); });
+}
+
+void SessionRegistry::begin_window(bool is_first) noexcept {
+  try {
+    Held held;
+    for (const auto &[id, session] : sessions_)
+      if (session->is_active(held) && session->follows_steps(held))
+        session->begin_window(is_first, held);
+    open_epoch(held);
+  } catch (...) { // no memory: the window before goes on
+  }
+}
+
 std::shared_ptr<Session> SessionRegistry::forget(int id, const Held &) {
   auto found = sessions_.extract(id);
   return found ? std::move(found.mapped()) : nullptr;
@@ -96,6 +118,7 @@ void SessionRegistry::reset_after_fork() noexcept {
   // The parent's threads do not exist here; its data is copy-on-write and simply abandoned.
   publish_session_state(SessionState{});
   reset_layers_after_fork();
+  forget_steps_after_fork();
   set_starting_stack({});
   ContextTree::instance().reset_after_fork();
   if (was_forked_in_a_change()) // and the list of sessions perhaps with it
@@ -129,6 +152,7 @@ void make_locks() {
   find_variant(-1);
   this_thread();
   forget_expired(0);
+  steps_begun();
   layer_below(nullptr, "");
   Name("ROOT");
 }

@@ -29,6 +29,10 @@ public:
 
   /// Names the active sessions anew; records from now on belong to this epoch.
   void open_epoch(Aggregator::Held &held);
+  /// Looks for steps, anew unless another session follows them already.
+  void look_for_steps();
+  /// A window of steps begins on the calling thread.
+  void begin_window(bool is_first) noexcept;
   /// The session is removed. Returns what was held of it.
   std::shared_ptr<Session> forget(int id, const Aggregator::Held &held);
   /// The error for a session that is removed; it names the others.

@@ -10,6 +10,7 @@ namespace proton {
 enum class LockRank : uint8_t {
   kOutputs,
   kReplay,
+  kSteps,
   kAggregator,
   kGivenLists,
   kWriter,

@@ -24,6 +24,7 @@ from proton_bench.analysis.why.run import BACKWARD, WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding, Verdict
 from proton_bench.errors import UsageError
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import Steps
 from proton_bench.support.units import duration_text, share_text
 
 # Between the names of a path; the arrow is what a terminal shows.
@@ -79,6 +80,7 @@ class Answer:
         host: Where the host was while the GPU was idle, or outside of recorded work where no GPU
             worked.
         below: The chosen row and the rows below it, as findings number them.
+        steps: The steps that the run is the mean of, None for a whole run.
     """
 
     sentence: str
@@ -96,6 +98,7 @@ class Answer:
     missing: tuple[str, ...] = ()
     host: tuple[Evidence, ...] = ()
     below: frozenset[int] = frozenset()
+    steps: Steps | None = None
 
     @property
     def together_ns(self) -> float:
@@ -148,6 +151,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         is_length_known=run.is_length_known,
         work_ns=run.work_ns,
         idle_ns=run.idle_ns,
+        steps=Steps.of(run.recorded.provenance),
         findings=findings,
         rows=tuple(
             _row(run, texts, row, place=place, is_own=path is None)
@@ -331,7 +335,7 @@ def _sentence(run: WholeRun) -> str:
         number = len(run.devices)
         # Of merged processes it is the mean of their GPUs.
         which = "GPU" if number <= 1 else "GPUs" if run.per_device == 1.0 else f"all {number} GPUs"
-        text = f"{which} idle {_percent(run.idle_ns / run.span_ns)} of the run"
+        text = f"{which} idle {_percent(run.idle_ns / run.span_ns)} of the {run.word}"
         parts = (
             (run.outside_ns, "before or after its work"),
             (run.between_ns, "between kernels"),
@@ -349,7 +353,11 @@ def _sentence(run: WholeRun) -> str:
         text = "no GPU work was recorded: elapsed times of operators and scopes"
         recorded_ns = run.times.host_recorded_ns
         part = (run.work_ns if recorded_ns is None else recorded_ns) / run.span_ns
-        return f"{text}, {_percent(part)} of the run" if run.times.wall_ns and part <= 1 else text
+        return (
+            f"{text}, {_percent(part)} of the {run.word}"
+            if run.times.wall_ns and part <= 1
+            else text
+        )
     return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"
 
 
@@ -369,7 +377,7 @@ def _host(run: WholeRun) -> tuple[Evidence, ...]:
         )
     ]
     if not is_idle and whole_ns >= _LEAST_PART * run.span_ns:
-        found.insert(0, ("host.outside", "of the run", whole_ns))
+        found.insert(0, ("host.outside", f"of the {run.word}", whole_ns))
     return tuple(
         Evidence(id_, f"{_percent(spent_ns / run.span_ns)} {words}", float(spent_ns), "ns")
         for id_, words, spent_ns in found

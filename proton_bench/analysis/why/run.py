@@ -33,6 +33,7 @@ from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import length_word
 
 # Operators and calls that wait for the device.
 SYNC_OPS = frozenset(
@@ -268,6 +269,11 @@ class WholeRun:
     def span_ns(self) -> float:
         """How long the run took, or what is known of it."""
         return self.verdicts.run_ns
+
+    @property
+    def word(self) -> str:
+        """What the length is that of: a run, or one of its steps."""
+        return length_word(self.recorded)
 
     @property
     def is_length_known(self) -> bool:

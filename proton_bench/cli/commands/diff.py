@@ -12,6 +12,7 @@ from proton_bench.cli.options import (
     DepthOption,
     ExcludeOption,
     IncludeOption,
+    WholeOption,
 )
 from proton_bench.errors import UsageError
 from proton_bench.store.selection import Selection
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from proton_bench.analysis.compare.compare import CompareOptions, Comparison
     from proton_bench.analysis.run import Run
     from proton_bench.analysis.view.names import NameFilter
+    from proton_bench.model.profile import Profile
 
 
 def command(
@@ -80,6 +82,7 @@ def command(
             "running numbers of Inductor's kernels and lines of Python frames.",
         ),
     ] = False,
+    whole: WholeOption = False,
     ignore_devices: Annotated[
         bool,
         typer.Option("--ignore-devices", help="Compare runs of different kinds of devices."),
@@ -111,8 +114,9 @@ def command(
     words = threshold or ("0" if every_row or as_json else None)
     least = Threshold.parse(words) if words is not None else None
     quantiles = metric is not None and is_sample_statistic(metric)
+    steps = _steps([*before, *after], whole=whole)
     first, second = (
-        [run for word in side for run in _runs(word, quantiles=quantiles)]
+        [run for word in side for run in _runs(word, steps, quantiles=quantiles)]
         for side in (before, after)
     )
     comparison = compare(first, second, options)
@@ -159,11 +163,19 @@ def _with_layers_folded(
     return comparison if names.is_lost(before, after) else folded
 
 
-def _runs(word: str, *, quantiles: bool) -> list[Run]:
+def _steps(words: list[str], *, whole: bool) -> dict[str, Profile]:
+    """Return the profiles of the files among the words."""
+    from proton_bench.formats.registry import read_steps
+
+    files = [word for word in words if Selection.of(word) is None]
+    profiles = read_steps(files, whole=whole or len(files) < len(words))
+    return dict(zip(files, profiles, strict=True))
+
+
+def _runs(word: str, profiles: dict[str, Profile], *, quantiles: bool) -> list[Run]:
     from proton_bench.analysis.run import Run
-    from proton_bench.formats.registry import read_profile
 
     selection = Selection.of(word)
     if selection is not None:
         return selection.runs(quantiles=quantiles)
-    return [Run(read_profile(word), word)]
+    return [Run(profiles[word], word)]

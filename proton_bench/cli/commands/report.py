@@ -21,6 +21,7 @@ from proton_bench.cli.files import (
     refuse_input,
     write_output,
 )
+from proton_bench.cli.options import WholeOption
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.store.selection import Selection
 from proton_bench.support.text import visible
@@ -68,6 +69,7 @@ def command(
             "flame graph. With --base only one is allowed.",
         ),
     ] = None,
+    whole: WholeOption = False,
     ignore_devices: Annotated[
         bool,
         typer.Option(
@@ -102,7 +104,8 @@ def command(
 
     with ProgressLine() as progress:
         progress.step("reading")
-        runs, base_runs = _read(profiles), _read(others)
+        read = _read([*profiles, *others], whole=whole)
+        runs, base_runs = read[: len(profiles)], read[len(profiles) :]
         strip = None if others else _strip(profiles[0])
         progress.step("making the page")
         if others:
@@ -122,11 +125,12 @@ def _first(files: list[str], others: list[Path]) -> str:
     )
 
 
-def _read(files: Sequence[Path]) -> list[Run]:
+def _read(files: Sequence[Path], *, whole: bool) -> list[Run]:
     from proton_bench.analysis.run import Run
-    from proton_bench.formats.registry import read_profile
+    from proton_bench.formats.registry import read_steps
 
-    return [Run(read_profile(file), str(file)) for file in files]
+    profiles = read_steps(files, whole=whole)
+    return [Run(*each) for each in zip(profiles, map(str, files), strict=True)]
 
 
 def _strip(file: Path) -> Strip | None:

@@ -16,6 +16,7 @@ from proton_bench.cli.options import (
     FramesOption,
     IncludeOption,
     RawNamesOption,
+    WholeOption,
     project_folder,
 )
 
@@ -86,6 +87,7 @@ def command(
             "50 rows, unless rows are chosen with -i, -e, -t or -d.",
         ),
     ] = False,
+    whole: WholeOption = False,
     watch: Annotated[
         bool,
         typer.Option(
@@ -106,11 +108,11 @@ def command(
     from proton_bench.cli.show import list_metrics, show, show_while_recorded
 
     if list_names:
-        list_metrics(file, as_json=as_json, counters=counters)
+        list_metrics(file, as_json=as_json, counters=counters, whole=whole)
         return
     rows = NameFilter(include, exclude)
     if source:
-        _show_source(file, rows, threshold, as_json=as_json)
+        _show_source(file, rows, threshold, as_json=as_json, whole=whole)
         return
     folds = not every_row
     selection = Selection(
@@ -137,18 +139,21 @@ def command(
         counters=counters,
         bars=bars,
         fits_screen=folds,
+        whole=whole,
     )
     show_while_recorded(file, show_file) if watch else show_file(file)
 
 
-def _show_source(file: Path, rows: NameFilter, threshold: float | None, *, as_json: bool) -> None:
+def _show_source(
+    file: Path, rows: NameFilter, threshold: float | None, *, as_json: bool, whole: bool
+) -> None:
     """Print the source with its hot lines, those of the samples of some rows."""
     from proton_bench.analysis.kernels.source_lines import sampled_source
-    from proton_bench.formats.registry import read_profile
+    from proton_bench.formats.registry import read_steps
     from proton_bench.report.text.source import DEFAULT_THRESHOLD, SourceReport, source_document
     from proton_bench.report.words.header import HeaderReport
 
-    profile = read_profile(file)
+    profile = read_steps([file], whole=whole)[0]
     source = sampled_source(profile, rows)
     least = DEFAULT_THRESHOLD if threshold is None else threshold
     folder = project_folder()

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from proton_bench.cli.files import check_profiles, print_bytes, print_document, print_reports
+from proton_bench.cli.options import WholeOption
 
 
 def command(
@@ -32,6 +33,7 @@ def command(
             help="Print as much as a language model reads as so many tokens.",
         ),
     ] = None,
+    whole: WholeOption = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
@@ -39,7 +41,7 @@ def command(
     """Say why a run is slow, with evidence and the most that can be saved."""
     check_profiles([file])
     from proton_bench.analysis.why.answer import why
-    from proton_bench.formats.registry import read_profile
+    from proton_bench.formats.registry import read_steps
     from proton_bench.report.text.tree import print_report
     from proton_bench.report.text.why import (
         WhyFindingReport,
@@ -51,7 +53,7 @@ def command(
     from proton_bench.report.words.header import losses
     from proton_bench.support.console import open_console
 
-    profile = read_profile(file)
+    profile = read_steps([file], whole=whole)[0]
     found, lost = why(profile, path), losses(profile)
     if as_json:
         document = why_document(found, source=os.fspath(file), losses=lost)

@@ -352,6 +352,7 @@ class _Layout(ProfileLayout, kw_only=True):
     variant: PackedColumn | None = None
     metrics: list[PackedMetric] = []
     distributions: PackedBytes | None = None
+    steady: bytes = b""
 
 
 class _Head(msgspec.Struct):
@@ -417,6 +418,8 @@ class NativeFile:
         }
         if profile.device_use:
             layout["device_use"] = profile.device_use
+        if profile.steady:
+            layout["steady"] = profile.steady
         return msgspec.msgpack.encode(layout | dict(profile.extra))
 
 
@@ -484,6 +487,7 @@ def _profile(layout: _Layout, source: str, extra: dict[str, Any]) -> Profile:
         dropped=layout.dropped,
         device_use=layout.device_use,
         partial=layout.partial,
+        steady=layout.steady,
         extra=extra,
     )
 

@@ -6,11 +6,13 @@ torch calls modules, and observes torch's operators. Here is decided when.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.native import native
+from proton_bench.recording.session.steps import watch_steps
 from proton_bench.recording.stderr import say, warn
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class TorchContext:
         self._torch: ModuleType | None = None
         self._verdict: Verdict | None = None
         self._attached: frozenset[str] = frozenset()
+        self._unwatch_steps: Callable[[], None] | None = None
 
     def hold(self, session: int, context: str) -> None:
         """Attach to torch for a session, now or when the program imports it.
@@ -75,10 +78,13 @@ class TorchContext:
         for source in sorted(self._attached - wanted):
             if source == "layers":
                 native.unwatch_modules()
+                if self._unwatch_steps is not None:
+                    self._unwatch_steps()
             native.leave_torch(source == "ops")
         self._attached = wanted
         if "layers" in new:
             self._watch_modules(self._torch)
+            self._unwatch_steps = watch_steps(self._torch)
         if new:
             self._observe(self._torch, new)
 

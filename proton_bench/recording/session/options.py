@@ -131,6 +131,11 @@ class CapturePlan:
         return bool(self.trace_formats) or self.flushing is not None
 
     @property
+    def follows_steps(self) -> bool:
+        """Whether the steady steps are told apart: in one tree of ours, which has room for it."""
+        return self.data == "tree" and self.flushing is None and self.asked.samples_host
+
+    @property
     def records_wall(self) -> bool:
         """Whether scopes carry ``wall (ns)``."""
         return any(backend.records_wall for backend in self.backends)

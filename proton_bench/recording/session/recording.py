@@ -58,6 +58,7 @@ from proton_bench.recording.session.options import (
 from proton_bench.recording.session.output import check_writable, write_session
 from proton_bench.recording.session.output_format import check_formats
 from proton_bench.recording.session.provenance import end_facts, start_facts
+from proton_bench.recording.session.steps import steady_facts
 from proton_bench.recording.stderr import warn
 
 if TYPE_CHECKING:
@@ -385,14 +386,21 @@ class Session:
                 if wants_gpm(self.plan.modes):
                     ended["gpm"] = take_gpm_facts(self.id)
                     ended |= ceiling_facts(ended.get("gpus_at_start", ()))
-                facts = encode_facts({**ended, "collectors": collectors})
-                self.core.set_provenance(facts)
+                ended["collectors"] = collectors
+                self.core.set_provenance(encode_facts(ended))
+                if steady := self._steady_facts(ended):
+                    self.core.add_steady(encode_facts(steady))
                 paths = write_session(self, formats)
                 self.core.release_partials(is_written=True)
         global _last
         _last = (_last[0] + 1, paths)
         _call_plugins("proton_session_finished", session=self, paths=paths)
         return paths
+
+    def _steady_facts(self, ended: Mapping[str, Any]) -> dict[str, Any] | None:
+        if not self.plan.follows_steps or self.added_profiles:
+            return None
+        return steady_facts(ended, int(self._started["realtime_base_ns"]))
 
     def _store_counters(self, formats: Sequence[str]) -> list[str]:
         """Join the phases that are left, before any is written; return what to say of them all."""
@@ -514,6 +522,8 @@ def _start(plan: CapturePlan) -> Session:
         undo.callback(core.remove)
         if plan.host_rate_hz:
             core.sample_host()
+        if plan.follows_steps and not wants_bursts(plan.modes):  # bursts miss most steps
+            core.follow_steps()
         torch_context.hold(core.id, plan.context)
         undo.callback(torch_context.release, core.id)
         prepare(plan.end_formats)

@@ -21,7 +21,13 @@ from proton_bench.report.words.diff import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.words.header import cost_line, device_lines, losses, recorded_line
+from proton_bench.report.words.header import (
+    cost_line,
+    device_lines,
+    losses,
+    recorded_line,
+    steps_line,
+)
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, duration_text, share_text
 
@@ -89,6 +95,7 @@ def profile_summary(
     if kernels is not None:
         size += f", {count_text(len(kernels.names), *_KERNELS)}"
     lines = [total, size] if answer is not None else [size]
+    lines += filter(None, [steps_line(profile)])
     lines += device_lines(profile)
     lines += filter(None, [recorded_line(profile)])
     lines.append(cost_line(profile))

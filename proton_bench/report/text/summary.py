@@ -32,9 +32,10 @@ from proton_bench.model.frame import COLLECTION_NAME, TEST_RUN_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import length_word
 from proton_bench.report.text.source import read_source
 from proton_bench.report.words.edge import fitting, fitting_path
-from proton_bench.report.words.header import device_lines, losses, recorded_line
+from proton_bench.report.words.header import device_lines, losses, recorded_line, steps_line
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text, number_texts, share_text
 
@@ -85,7 +86,10 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     hottest = [row for row in order if own[row] > 0]
     values = [*own[hottest].tolist(), *last]
     columns = [
-        ["of run" if is_run else "share", *(share_text(value, whole) for value in values)],
+        [
+            f"of {length_word(profile)}" if is_run else "share",
+            *(share_text(value, whole) for value in values),
+        ],
         [visible(metrics[0]), *number_texts(values)],
     ]
     for name, metric in zip((*counted, *limits), tree.metrics[1:], strict=True):
@@ -215,6 +219,7 @@ def summary_lines(
     """
     run = recorded_line(profile, shows_start=False)
     head = [*([run] if run else device_lines(profile)), *losses(profile)]
+    head[:0] = filter(None, [steps_line(profile)])
     head += [_idle_line(profile), _trials_line(profile), _threads_line(profile)]
     last = _more_lines(profile, file, width) if file else []
     room = most - len(last) - 1 - _LEAST_PATHS
@@ -247,7 +252,7 @@ def _trials_line(profile: Profile) -> str:
     spent_ns, wall_ns = trials_ns(profile), run_time_of(profile).wall_ns
     if not spent_ns:
         return ""
-    share = f", {share_text(spent_ns, wall_ns)} of the run" if wall_ns else ""
+    share = f", {share_text(spent_ns, wall_ns)} of the {length_word(profile)}" if wall_ns else ""
     return f"autotuners tried configurations for {duration_text(spent_ns)}{share}"
 
 

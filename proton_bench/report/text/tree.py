@@ -20,6 +20,7 @@ from proton_bench.analysis.view.select import MetricTree
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import Steps
 from proton_bench.report.words.columns import BAR_WIDTH, bar_texts, columns_of, shortened, width_of
 from proton_bench.report.words.edge import (
     BANDS,
@@ -388,11 +389,13 @@ def _device_use(profile: Profile) -> list[dict[str, Any]]:
 
 def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
     cost, recorded = own_cost(profile), recorded_of(profile)
+    steps = Steps.of(profile.provenance)
     return {
         "schema": schema,
         "version": _VERSION,
         "source": source,
         "partial": profile.partial,
+        "steps": None if steps is None else asdict(steps),
         "dropped": dict(profile.dropped),
         "devices": [f"{device.kind}:{device.index}" for device in profile.devices],
         "device_use": _device_use(profile),

@@ -54,7 +54,8 @@ class WhyReport:
         """Yield the sentence, the findings and the rows; only a terminal cuts lines."""
         edge = edge_of(console, options)
         answer = self.answer
-        facts = f"run of {duration_text(answer.span_ns)}" if answer.is_length_known else ""
+        word = "run" if answer.steps is None else "step"
+        facts = f"{word} of {duration_text(answer.span_ns)}" if answer.is_length_known else ""
         if answer.gpu:
             facts += f" on {answer.gpu}"
         first = f"{visible(self.source)}  {visible(facts.strip())}"
@@ -66,7 +67,7 @@ class WhyReport:
             yield from prose(console, visible(lines, _MAX_TEXT), None, edge=edge)
         yield from _losses(console, self.losses, edge)
         if answer.findings:
-            whole = "of run" if answer.is_length_known else "of work"
+            whole = f"of {word}" if answer.is_length_known else "of work"
             shared = " (several may save the same time)" if len(answer.findings) > 1 else ""
             yield Segment(f"\nsaves at most{whole:>9}  finding{shared}\n", HEADING)
             yield from self._findings(edge)
@@ -286,6 +287,7 @@ def why_document(answer: Answer, *, source: str, losses: Sequence[str] = ()) -> 
         "version": _VERSION,
         "source": source,
         "summary": answer.sentence,
+        "steps": None if answer.steps is None else asdict(answer.steps),
         "gpu": answer.gpu or None,
         "span_ns": answer.span_ns if answer.is_length_known else None,
         "work_ns": answer.work_ns,

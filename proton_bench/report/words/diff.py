@@ -15,10 +15,12 @@ from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.kernels.source_lines import parse_line
 from proton_bench.analysis.metrics.measure import Measure
+from proton_bench.analysis.run import Run
 from proton_bench.analysis.why.changes import kernel_changes, mix_change
 from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.steps import Steps
 from proton_bench.report.words.columns import Column
 from proton_bench.report.words.edge import sources_text
 from proton_bench.report.words.header import losses
@@ -428,8 +430,16 @@ def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for word, runs, totals in zip(
         ("base", "new"), (comparison.base, comparison.new), sides, strict=True
     ):
-        names = sources_text([run.source for run in runs])
+        names = sources_text([run.source for run in runs]) + _steps_text(runs)
         yield word, f"{names}{_spread(totals, unit, runs=len(runs))}"
+
+
+def _steps_text(runs: Sequence[Run]) -> str:
+    """Return which steps of the first run are compared, "" where runs are."""
+    steps = Steps.of(runs[0].profile.provenance) if runs else None
+    if steps is None:
+        return ""
+    return f" (mean of steps {steps.first} to {steps.first + steps.count - 1} of {steps.begun})"
 
 
 def _finite(totals: Array) -> list[float]:

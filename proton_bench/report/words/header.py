@@ -39,6 +39,7 @@ from proton_bench.analysis.kernels.scope_cycles import INSTRUMENTED, KEPT, LOST,
 from proton_bench.model.members import RankGaps
 from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import Steps, length_word
 from proton_bench.report.words.edge import DIM, HEADING, WARNING, edge_of, prose
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text, share_text
@@ -47,6 +48,15 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 
+# What shows a step of the program.
+_MARKS = {
+    "declared": "proton.step",
+    "profiler": "torch.profiler",
+    "optimizer": "optimizer",
+    "scope": "scope",
+    "layer": "calls of",
+    "graph": "graph launches",
+}
 _TOO_SHORT = (
     "nothing was launched, or the run was over before counters were switched on, which takes half "
     "a second"
@@ -236,7 +246,7 @@ class HeaderReport:
         else:
             yield from prose(console, source, HEADING, edge=edge)
             yield from prose(console, f"  {facts}", DIM, edge=edge)
-        for line in device_lines(self.profile):
+        for line in filter(None, [steps_line(self.profile), *device_lines(self.profile)]):
             yield from prose(console, line, None, edge=edge)
         for line in gpm_lines(self.profile):
             yield from prose(console, line, None, edge=edge)
@@ -259,13 +269,15 @@ def device_lines(profile: Profile) -> list[str]:
     """
     parts = profile.provenance.get("parts")
     whole_ns = None if parts else run_time_of(profile).wall_ns
-    return [_device_line(verdict, whole_ns) for verdict in device_verdicts(profile)]
+    word = length_word(profile)
+    return [_device_line(verdict, whole_ns, word) for verdict in device_verdicts(profile)]
 
 
-def _device_line(verdict: DeviceVerdict, run_ns: int | None) -> str:
+def _device_line(verdict: DeviceVerdict, run_ns: int | None, word: str) -> str:
     use = verdict.use
     whole = max(run_ns or 0, use.wall_ns)
-    parts = [f"busy {share_text(use.busy_ns, whole, decimals=0)}{' of the run' if run_ns else ''}"]
+    of_whole = f" of the {word}" if run_ns else ""
+    parts = [f"busy {share_text(use.busy_ns, whole, decimals=0)}{of_whole}"]
     if use.waiting_ns:
         parts.append(f"of it only waiting {share_text(use.waiting_ns, whole, decimals=0)}")
     where = "of it between its first and last work" if run_ns else f"of {duration_text(whole)}"
@@ -328,6 +340,25 @@ def recorded_line(profile: Profile, *, shows_start: bool = True) -> str:
     return f"{text}, at the same time"
 
 
+def steps_line(profile: Profile) -> str:
+    """Return which steps of its run a profile is about, "" for one of a whole run."""
+    steps = Steps.of(profile.provenance)
+    if steps is None:
+        return ""
+    spread = share_text(steps.high_ns - steps.low_ns, max(steps.median_ns, 1), decimals=0)
+    numbers = f"{steps.first} to {steps.first + steps.count - 1} of {steps.begun}"
+    return (
+        f"mean of steps {numbers} ({_by(steps)}), median {duration_text(steps.median_ns)}, spread "
+        f"{spread}; set-up and warm-up took {duration_text(steps.before_ns)} of "
+        f"{duration_text(steps.run_ns)} (--whole)"
+    )
+
+
+def _by(steps: Steps) -> str:
+    name = "" if steps.by in {"declared", "profiler"} else visible(steps.name)
+    return f"{_MARKS.get(steps.by, steps.by)} {name}".strip()
+
+
 def _parts_text(parts: Mapping[str, float]) -> str:
     whole = sum(parts.values())
     return ", ".join(
@@ -343,7 +374,7 @@ def _run_text(profile: Profile, run_ns: float) -> str:
         for part in (parts if isinstance(parts, tuple) else ())
         if isinstance(part, Mapping)
     }
-    text = f"run of {duration_text(run_ns)}"
+    text = f"{length_word(profile)} of {duration_text(run_ns)}"
     return f"{text} in {len(processes)} processes" if len(processes) > 1 else text
 
 
@@ -389,7 +420,7 @@ def cost_line(profile: Profile) -> str:
         return "own cost of the profiler: unknown, the file does not say"
     text = f"own cost of the profiler: about {duration_text(cost.cost_ns)} (its estimate)"
     if cost.share is not None:
-        whole = "recorded work" if cost.recorded_ns else "run"
+        whole = "recorded work" if cost.recorded_ns else length_word(profile)
         text += f", {share_text(cost.share, decimals=None)} of the {whole}"
     return text
 

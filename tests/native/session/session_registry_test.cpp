@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <fstream>
+#include <numeric>
 #include <thread>
 
 #include "calltree/context_tree.h"
 #include "check.h"
 #include "context/thread/host_range.h"
+#include "context/thread/steps.h"
 #include "context/thread/thread_state.h"
 #include "support/error.h"
 #include "tree_value.h"
@@ -49,6 +52,19 @@ bool contains(const std::string &text, const std::string &part) {
 
 bool has_time(const std::string &json, int64_t time_ns) {
   return contains(json, "\"time (ns)\":" + std::to_string(time_ns) + "}");
+}
+
+/// The sum of a metric over the rows of an encoded file.
+int64_t sum_of(const msgpack::Value &file, const std::string &name) {
+  int64_t sum = 0;
+  for (const msgpack::Value &metric : file["metrics"].items) {
+    const std::string &bytes = metric["values"]["bytes"].text;
+    std::vector<int64_t> values(bytes.size() / sizeof(int64_t));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    if (metric["name"].text == name)
+      sum = std::accumulate(values.begin(), values.end(), sum);
+  }
+  return sum;
 }
 
 [[maybe_unused]] int64_t resident_memory_kb() {
@@ -367,4 +383,28 @@ TEST(a_forked_childs_sessions_do_not_go_on) {
   sessions().reset_after_fork();
   CHECK(!session_state().active);
   CHECK_EQ(sessions().active_count(), 0);
+}
+
+TEST(the_newest_whole_window_of_steps_is_part_of_the_encoded_session) {
+  ActiveSession session;
+  session.core->deactivate();
+  session.core->follow_steps();
+  session.core->activate();
+  CHECK(!session.core->add_steady(""));
+  std::vector<uint64_t> late;
+  for (int step = 1; step <= 9; ++step) { // 4 to 7 are the last window that is over
+    mark_step(StepMark::kDeclared, "step");
+    late.push_back(launch());
+    if (step % 2)
+      complete(late.back(), "k", step); // the others complete after their window is over
+  }
+  for (size_t i = 1; i < late.size(); i += 2)
+    complete(late[i], "k", static_cast<int64_t>(i + 1));
+  CHECK(session.core->add_steady(""));
+  std::string whole = session.core->encode(0, FileFormat::kProton);
+  msgpack::Value file = msgpack::parse(whole);
+  msgpack::Value steady = msgpack::parse(file["steady"].text);
+  CHECK_EQ(sum_of(file, "time (ns)"), 45);
+  CHECK_EQ(sum_of(steady, "time (ns)"), 4 + 5 + 6 + 7);
+  CHECK_EQ(sum_of(steady, "count"), 4);
 }

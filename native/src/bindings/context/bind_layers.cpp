@@ -17,6 +17,7 @@
 #include "collector/cpu/torch_observer.h"
 #include "context/layer/layer_range.h"
 #include "context/thread/self_cost.h"
+#include "context/thread/steps.h"
 #include "context/thread/thread_state.h"
 
 namespace py = pybind11;
@@ -268,10 +269,14 @@ const LayerPath *path_of(PyObject *module) noexcept {
 
 [[gnu::hot]] PyObject *call_module(PyObject *function, PyObject *const *args, size_t count,
                                    PyObject *keywords) {
-  const SessionState now = session_state();
+  SessionState now = session_state();
   if (!now.active || !now.wants_layers || PyVectorcall_NARGS(count) == 0)
     return g_call(function, args, count, keywords);
   const ModulePlace outer = t_place;
+  if (now.wants_steps && outer.root == 0) { // of a model, not of its parts
+    mark_step(StepMark::kLayer, class_of(args[0]));
+    now = session_state();
+  }
   const OpenLayer layer = enter_module(args[0], now);
   PyObject *result = g_call(function, args, count, keywords);
   exit_module(layer);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include "context/python/python_path.h"
 #include "context/thread/python_stack.h"
 #include "context/thread/self_cost.h"
+#include "context/thread/steps.h"
 #include "driver/cuda/cuda_driver.h"
 #include "record/device.h"
 #include "record/timeline_event.h"
@@ -400,6 +402,40 @@ void bind_counters(py::module_ &module) {
   module.def("cuda_uuid", &cuda_uuid, py::arg("ordinal"), py::pos_only(), Unlocked());
 }
 
+// Steps.
+
+constexpr std::array<const char *, 6> kMarks = {"graph",     "layer",    "scope",
+                                                "optimizer", "profiler", "declared"};
+
+bool add_steady(Session &session, const py::bytes &provenance) {
+  std::string copy = provenance;
+  py::gil_scoped_release release;
+  return session.add_steady(std::move(copy));
+}
+
+py::object whole_steps() {
+  std::optional<StepWindow> window = whole_window();
+  if (!window)
+    return py::none();
+  py::dict facts;
+  facts["by"] = kMarks[static_cast<size_t>(window->mark)];
+  facts["name"] = valid_utf8(window->name);
+  facts["first"] = window->first;
+  facts["count"] = window->count;
+  facts["begun"] = steps_begun();
+  facts["begin_ns"] = window->begin_ns;
+  facts["end_ns"] = window->end_ns;
+  facts["periods_ns"] = window->periods_ns;
+  return facts;
+}
+
+/// The name of the kind is one of `kMarks`.
+void note_step(std::string_view mark, std::string_view name) {
+  auto found = std::find(kMarks.begin(), kMarks.end(), mark);
+  if (found != kMarks.end() && session_state().wants_steps)
+    mark_step(static_cast<StepMark>(found - kMarks.begin()), name);
+}
+
 // How a recorded process ends: uncaught errors are shown as the interpreter shows them, and the
 // exit code can be set where raising is too late.
 
@@ -472,6 +508,8 @@ void bind_session(py::module_ &module) {
       .def("scope_launches", &scope_launches)
       .def("row_count", &Session::row_count, Unlocked())
       .def("sample_host", &Session::sample_host, Unlocked())
+      .def("follow_steps", &Session::follow_steps, Unlocked())
+      .def("add_steady", &add_steady)
       .def("close_phases", &close_phases)
       .def("take_written", &Session::take_written, Unlocked())
       .def("next_to_join", &Session::next_to_join, Unlocked())
@@ -502,6 +540,8 @@ void bind_session(py::module_ &module) {
   module.def("event_cost_ns", &event_cost_ns, Unlocked());
   module.def("live_context_count", [] { return ContextTree::instance().live_count(); });
   module.def("live_name_count", &live_name_count);
+  module.def("whole_window", &whole_steps);
+  module.def("mark_step", &note_step, py::arg("mark"), py::arg("name"), py::pos_only());
 }
 
 } // namespace proton

@@ -24,7 +24,7 @@ void publish_session_state(const SessionState &next) noexcept {
                   (next.active ? kActiveBit : 0) | (next.wants_python ? kPythonBit : 0) |
                   (next.wants_times ? kTimesBit : 0) | (next.wants_timeline ? kTimelineBit : 0) |
                   (next.wants_layers ? kLayersBit : 0) | (next.wants_ops ? kOpsBit : 0) |
-                  (next.wants_lines ? kLinesBit : 0);
+                  (next.wants_lines ? kLinesBit : 0) | (next.wants_steps ? kStepsBit : 0);
   g_session_state.store(word, std::memory_order_seq_cst);
 }
 

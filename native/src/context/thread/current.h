@@ -20,13 +20,14 @@ struct SessionState {
   bool wants_layers = false;   ///< some active session shows layers of models
   bool wants_ops = false;      ///< or operators around launches
   bool wants_lines = false;    ///< some active session shows the host by lines, in its scopes too
+  bool wants_steps = false;    ///< some active session follows the steps of the program
 };
 
 namespace detail {
 // Epoch in bits 63:32, generation in 31:8, flags in 7:0.
 extern std::atomic<uint64_t> g_session_state;
 inline constexpr uint64_t kActiveBit = 1, kPythonBit = 2, kTimesBit = 4, kTimelineBit = 8,
-                          kLayersBit = 16, kOpsBit = 32, kLinesBit = 64;
+                          kLayersBit = 16, kOpsBit = 32, kLinesBit = 64, kStepsBit = 128;
 inline constexpr uint32_t kGenerationMask = 0xffffff;
 } // namespace detail
 
@@ -43,6 +44,7 @@ inline SessionState session_state() noexcept {
   now.wants_layers = (word & detail::kLayersBit) != 0;
   now.wants_ops = (word & detail::kOpsBit) != 0;
   now.wants_lines = (word & detail::kLinesBit) != 0;
+  now.wants_steps = (word & detail::kStepsBit) != 0;
   return now;
 }
 /// Opens a new epoch. [session lock held]

@@ -9,6 +9,7 @@
 #include "calltree/metric_columns.h"
 #include "context/python/python_lock.h"
 #include "context/thread/shadow_stack.h"
+#include "context/thread/steps.h"
 #include "context/thread/thread_state.h"
 #include "support/tick_clock.h"
 
@@ -346,8 +347,13 @@ void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeT
     request_drain();
 }
 
-StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now) {
+StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &before) {
   ThreadState &thread = this_thread();
+  SessionState now = before;
+  if (now.wants_steps && kind == FrameKind::kScope) {
+    mark_step(StepMark::kScope, name.text);
+    now = session_state();
+  }
   StackEntry &entry = thread.stack.push(name, kind, now);
   bool is_filled = entry.is_first_use &&
                    thread.host.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));

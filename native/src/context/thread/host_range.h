@@ -98,7 +98,7 @@ void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeT
                   uint32_t thread) noexcept;
 
 /// Opens a scope on the calling thread's stack. Call only while a session is active.
-StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now);
+StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &before);
 /// Closes the top frame of the calling thread's stack, which must exist; a timed scope is recorded.
 void close_top(const SessionState &now) noexcept;
 /// Closes the frame at this place, which must exist; those above it stay open. A timed scope is

@@ -564,7 +564,7 @@ void ProtonFile::dropped(const std::map<std::string, uint64_t> &counts) {
 }
 
 std::string ProtonFile::encode(const std::vector<Device> &device_list, const FileFacts &facts) {
-  out_.map(tree_.device_use().empty() ? 16 : 17);
+  out_.map(16 + (tree_.device_use().empty() ? 0u : 1u) + (facts.steady.empty() ? 0u : 1u));
   out_.entry("schema", kSchema);
   out_.text("version");
   out_.array(2);
@@ -581,6 +581,10 @@ std::string ProtonFile::encode(const std::vector<Device> &device_list, const Fil
   dropped(facts.dropped);
   if (!tree_.device_use().empty())
     pack_device_use(out_, tree_, rows_.devices_used);
+  if (!facts.steady.empty()) {
+    out_.text("steady");
+    out_.binary(facts.steady);
+  }
   return out_.take();
 }
 

@@ -16,6 +16,7 @@ namespace proton {
 struct FileFacts {
   std::string provenance;                  ///< one encoded MessagePack map; empty: an empty map
   std::map<std::string, uint64_t> dropped; ///< lost records by reason
+  std::string steady; ///< another whole file, of the steady part; empty: there is none
   bool partial = false;
 };
 

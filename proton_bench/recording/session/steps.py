@@ -1,0 +1,89 @@
+"""Steps of the program: what a recording knows of its steady ones."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from proton_bench.recording.native import native
+
+# Of one step alone it is not known whether it was like the others.
+_FEWEST = 2
+
+
+def step() -> None:
+    """Say that a step of the program ends here and the next one begins.
+
+    Not needed where steps show by themselves: by an optimizer, a scope that is opened again and
+    again, a model that is called again and again, or launches of a graph. Does nothing while
+    nothing is recorded.
+    """
+    native.mark_step("declared", "step")
+
+
+def steady_facts(ended: Mapping[str, Any], base_ns: int) -> dict[str, Any] | None:
+    """Return the facts of the steady steps of a run; None where none are known.
+
+    Args:
+        ended: The facts of the whole run.
+        base_ns: What to add to CLOCK_MONOTONIC for unix time, in ns.
+    """
+    window = native.whole_window()
+    if window is None or window["count"] < _FEWEST:
+        return None
+    periods = sorted(window.pop("periods_ns"))
+    begin_ns, end_ns = window.pop("begin_ns") + base_ns, window.pop("end_ns") + base_ns
+    steps = {
+        **window,
+        "name": re.sub(r"\d+", "*", window["name"]),
+        "low_ns": _quantile(periods, 0.1),
+        "median_ns": _quantile(periods, 0.5),
+        "high_ns": _quantile(periods, 0.9),
+        "before_ns": begin_ns - ended["start_time_ns"],
+        "run_ns": ended["end_time_ns"] - ended["start_time_ns"],
+    }
+    facts = {**ended, "steps": steps, "start_time_ns": begin_ns, "end_time_ns": end_ns}
+    facts.pop("process_start_time_ns", None)
+    return facts
+
+
+def _quantile(ordered: list[int], share: float) -> int:
+    return ordered[round(share * (len(ordered) - 1))]
+
+
+def watch_steps(torch: ModuleType) -> Callable[[], None]:
+    """Have torch's optimizers and its own profiler mark steps; return what undoes that.
+
+    Args:
+        torch: The module, which was imported.
+    """
+    undo: list[Callable[[], object]] = []
+    optimizers = sys.modules.get("torch.optim.optimizer")  # torch.optim hides it
+    hook = getattr(optimizers, "register_optimizer_step_post_hook", None)
+    if hook is not None:
+        undo.append(hook(_optimizer_stepped).remove)
+    profile = getattr(torch.profiler, "profile", None)
+    original = getattr(profile, "step", None)
+    if original is not None:
+
+        @functools.wraps(original)
+        def stepped(self: Any) -> Any:
+            native.mark_step("profiler", "ProfilerStep")
+            return original(self)
+
+        profile.step = stepped  # type: ignore[union-attr]
+        undo.append(lambda: setattr(profile, "step", original))
+
+    def unwatch() -> None:
+        for each in undo:
+            each()
+
+    return unwatch
+
+
+def _optimizer_stepped(optimizer: object, args: object, kwargs: object) -> None:
+    native.mark_step("optimizer", type(optimizer).__name__)

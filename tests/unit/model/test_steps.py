@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proton_bench.errors import ProfileFormatError
+from proton_bench.formats.registry import find_format, read_steps, write_profile
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
+from proton_bench.model.steps import LEAST_SAMPLED_NS, Steps, per_step
+
+STEPS: dict[str, Any] = {
+    **{"by": "scope", "name": "step *", "first": 4, "count": 4, "begun": 9},
+    **{"low_ns": 90, "median_ns": 100, "high_ns": 120, "before_ns": 1000, "run_ns": 2000},
+}
+
+
+def a_profile(*, length_ns: int = 400, **facts: Any) -> Profile:
+    builder = ProfileBuilder()
+    scope = builder.add(0, "step")
+    metrics = {"time (ns)": 401, "count": 6, "host_wall (ns)": length_ns // 2, "registers": 32}
+    builder.add(scope, "kernel", metrics=metrics, device=Device("CUDA", 0))
+    builder.declare("registers", Aggregation.PROPERTY)
+    facts = {"start_time_ns": 5000, "end_time_ns": 5000 + length_ns, **facts}
+    use = DeviceUse(None, 0, busy_ns=300, idle_ns=100, launches=6)
+    return replace(builder.build(provenance=facts), device_use=(use,))
+
+
+def whole_run(steady: Profile | None = None, count: int = 60) -> Profile:
+    builder = ProfileBuilder()
+    builder.add(0, "kernel", metrics={"time (ns)": 9000, "count": count})
+    facts = {"start_time_ns": 0, "end_time_ns": 20_000, "estimated_cost_ns": 1200}
+    content = b"" if steady is None else find_format("proton").encode(steady)
+    return replace(builder.build(provenance=facts), steady=content)
+
+
+def test_sums_and_the_length_are_those_of_one_step_and_properties_stay() -> None:
+    step = per_step(a_profile(steps=STEPS), whole_run())
+
+    assert step.inclusive("time (ns)")[0] == 100
+    assert step.inclusive("count")[0] == 1.5
+    assert step.column("registers").to_list()[-1] == 32
+    assert step.provenance["end_time_ns"] - step.provenance["start_time_ns"] == 100
+    assert (step.device_use[0].busy_ns, step.device_use[0].idle_ns) == (75, 25)
+
+
+def test_a_step_has_the_part_of_the_cost_that_its_launches_are() -> None:
+    step = per_step(a_profile(steps=STEPS), whole_run(count=60))
+
+    assert step.provenance["estimated_cost_ns"] == 1200 * 6 / 60 / 4
+
+
+@pytest.mark.parametrize("length_ns", [LEAST_SAMPLED_NS, LEAST_SAMPLED_NS - 1])
+def test_samples_of_the_host_add_up_to_the_step_or_are_left_out(length_ns: int) -> None:
+    step = per_step(a_profile(length_ns=length_ns, steps=STEPS), whole_run())
+
+    if length_ns < LEAST_SAMPLED_NS:
+        assert "host_wall (ns)" not in step.columns
+    else:
+        assert step.inclusive("host_wall (ns)")[0] == length_ns / 4
+
+
+def test_a_profile_that_is_not_about_steps_stays_as_it_is() -> None:
+    profile = a_profile()
+
+    assert per_step(profile, whole_run()) is profile
+
+
+@pytest.mark.parametrize("change", [{"count": 0}, {"count": "4"}, {"by": 1}, {"run_ns": None}])
+def test_facts_about_steps_that_cannot_be_are_none(change: dict[str, Any]) -> None:
+    assert Steps.of(Provenance({"steps": {**STEPS, **change}})) is None
+
+
+def test_files_keep_their_steady_steps(tmp_path: Path) -> None:
+    file = tmp_path / "run.proton"
+    write_profile(whole_run(a_profile(steps=STEPS)), file)
+
+    (step,), (run,) = read_steps([file]), read_steps([file], whole=True)
+
+    assert (step.inclusive("time (ns)")[0], run.inclusive("time (ns)")[0]) == (100, 9000)
+    assert Steps.of(step.provenance) == Steps(**STEPS)
+
+
+def test_files_are_compared_by_steps_only_if_all_have_some(tmp_path: Path) -> None:
+    write_profile(whole_run(a_profile(steps=STEPS)), tmp_path / "steps.proton")
+    write_profile(whole_run(), tmp_path / "run.proton")
+
+    profiles = read_steps([tmp_path / "steps.proton", tmp_path / "run.proton"])
+
+    assert [profile.inclusive("time (ns)")[0] for profile in profiles] == [9000, 9000]
+
+
+def test_damaged_steps_are_an_error_that_names_the_file(tmp_path: Path) -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "kernel", metrics={"count": 1})
+    damaged = replace(builder.build(), steady=b"\x80no profile")
+    write_profile(damaged, tmp_path / "bad.proton")
+
+    with pytest.raises(ProfileFormatError, match=r"bad\.proton"):
+        read_steps([tmp_path / "bad.proton"])
