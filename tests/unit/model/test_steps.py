@@ -17,8 +17,16 @@ from proton_bench.model.provenance import Provenance
 from proton_bench.model.steps import LEAST_SAMPLED_NS, Steps, per_step
 
 STEPS: dict[str, Any] = {
-    **{"by": "scope", "name": "step *", "first": 4, "count": 4, "begun": 9},
-    **{"low_ns": 90, "median_ns": 100, "high_ns": 120, "before_ns": 1000, "run_ns": 2000},
+    "by": "scope",
+    "name": "step *",
+    "first": 4,
+    "count": 4,
+    "begun": 9,
+    "low_ns": 90,
+    "median_ns": 100,
+    "high_ns": 120,
+    "before_ns": 1000,
+    "run_ns": 2000,
 }
 
 

@@ -10,6 +10,7 @@
 #include "calltree/context_tree.h"
 #include "context/thread/current.h"
 #include "context/thread/shadow_stack.h"
+#include "context/thread/steps.h"
 #include "context/thread/thread_state.h"
 #include "correlation/graph_launches.h"
 #include "record/record.h"
@@ -127,6 +128,8 @@ EpochId Aggregator::launched_at(uint64_t correlation_id, int64_t called_ns) noex
 }
 
 EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept {
+  if (kind == LaunchKind::kGraph && session_state().wants_steps)
+    mark_step(StepMark::kGraph, "");
   LaunchRecord record;
   record.correlation_id = correlation_id;
   record.at = capture_current();

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "context/thread/current.h"
-#include "context/thread/steps.h"
 #include "driver/own_work.h"
 #include "support/clock.h"
 
@@ -78,8 +77,6 @@ void LaunchLog::enter(const VendorCall &call, LaunchKind kind, uint32_t code) no
   thread->is_kernel = kind == LaunchKind::kKernel;
   thread->is_captured = false;
   thread->launch_id = id;
-  if (kind == LaunchKind::kGraph && session_state().wants_steps)
-    mark_step(StepMark::kGraph, "");
   if (is_own_work() && kind != LaunchKind::kGraph) // graphs are the target's
     sink_.launched_own(id, kind);
   else
