@@ -28,20 +28,26 @@ FORMATS = pytest.mark.parametrize("suffix", [".chrome_trace", ".pftrace"])
 CATEGORIES = {"cuda_runtime", "user_annotation", "cpu_op", *WORK}
 
 
-@pytest.fixture
-def trace(cupti_doubles: Doubles, tmp_path: Path) -> Callable[..., TimelineRun]:
-    def traced(what: str, folder: str = "run", **variables: str) -> TimelineRun:
-        (tmp_path / folder).mkdir()
-        return record_program(what, cupti_doubles, tmp_path / folder, **variables)
+@pytest.fixture(scope="module")
+def trace(
+    cupti_doubles: Doubles, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., TimelineRun]:
+    """Record a program, or return the recording that another test read."""
+    runs: dict[object, TimelineRun] = {}
+
+    def traced(what: str, **variables: str) -> TimelineRun:
+        key = (what, *sorted(variables.items()))
+        if key not in runs:
+            folder = tmp_path_factory.mktemp("run")
+            runs[key] = record_program(what, cupti_doubles, folder, **variables)
+        return runs[key]
 
     return traced
 
 
 def ranks(trace: Callable[..., TimelineRun], count: int) -> list[TimelineRun]:
     world = {"WORLD_SIZE": str(count)}
-    return [
-        trace("launches", f"{n}", RANK=str(n), LOCAL_RANK=str(n), **world) for n in range(count)
-    ]
+    return [trace("launches", RANK=str(n), LOCAL_RANK=str(n), **world) for n in range(count)]
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -28,11 +28,12 @@ def run(folder: Path, script: str, *words: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
     ("name", "options", "scopes"),
     [
-        ("scoped_add", [], {"add_block", "load_x", "load_y", "store"}),
         ("scoped_matmul", EVERY_OPTION, {"product", "load", "dot", "store"}),
+        ("scoped_add", [], {"add_block", "load_x", "load_y", "store"}),
     ],
 )
 def test_without_a_gpu_scopes_are_host_time(

@@ -108,7 +108,7 @@ def test_python_paths_of_workers_are_those_of_one_process(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     pytester.makepyfile(test_paths=PYTHON_PATHS)
-    for name, workers in (("serial", "0"), ("parts", "2")):
+    for name, workers in (("serial", "0"), ("parts", "1")):
         run_pytest(
             *("--proton", "--proton-backend", "cpu", "--proton-context", "python"),
             *("--proton-name", name, "-n", workers),
@@ -124,7 +124,7 @@ def test_python_paths_of_workers_are_those_of_one_process(
     assert below == {(), *((f"{test}:{line}",) for line in lines)}
 
 
-def test_merged_tests_stand_in_the_order_of_collection(
+def test_merged_tests_stand_in_the_order_of_collection_and_parts_are_named(
     two_files: Path, run_pytest: RunPytest
 ) -> None:
     result = run_pytest("--proton", "-n", "2", "--dist", "load", "--maxschedchunk", "1")
@@ -141,19 +141,6 @@ def test_merged_tests_stand_in_the_order_of_collection(
         "teardown",
     ]
 
-
-def test_every_worker_of_dist_each_counts(two_files: Path, run_pytest: RunPytest) -> None:
-    result = run_pytest("--proton", "--dist", "each", "--tx", "2*popen", "test_two.py")
-
-    profile = read_profile(two_files / "pytest.proton")
-    row = next(row for row in range(len(profile)) if profile.name(row) == "first")
-    assert result.ret == 0
-    assert profile.column("items").get(row) == 2
-
-
-def test_provenance_names_the_process_of_each_part(two_files: Path, run_pytest: RunPytest) -> None:
-    run_pytest("--proton", "-n", "2")
-
     provenance = read_profile(two_files / "pytest.proton").provenance.to_plain()
     controller, *workers = provenance["parts"]
     assert "worker" not in controller
@@ -163,6 +150,15 @@ def test_provenance_names_the_process_of_each_part(two_files: Path, run_pytest: 
     assert {part["host"] for part in workers} == {provenance["host"]}
     assert len({part["pid"] for part in provenance["parts"]}) == 3
     assert "--proton" in provenance["command"]
+
+
+def test_every_worker_of_dist_each_counts(two_files: Path, run_pytest: RunPytest) -> None:
+    result = run_pytest("--proton", "--dist", "each", "--tx", "2*popen", "test_two.py")
+
+    profile = read_profile(two_files / "pytest.proton")
+    row = next(row for row in range(len(profile)) if profile.name(row) == "first")
+    assert result.ret == 0
+    assert profile.column("items").get(row) == 2
 
 
 def test_the_command_line_merges_its_workers_too(two_files: Path) -> None:

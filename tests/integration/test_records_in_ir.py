@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,20 +20,21 @@ PROGRAM = str(ROOT / "tests" / "fakes" / "compile_add.py")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.fixture(params=TRITONS, ids=lambda folder: folder or "installed")
-def python(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    """Run Python in the test's folder, on each Triton."""
+@pytest.fixture(scope="module", params=TRITONS, ids=lambda folder: folder or "installed")
+def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run Python in one folder, on each Triton."""
+    folder = tmp_path_factory.mktemp("triton")
 
     def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         folders = [request.param, *(str(ROOT / part) for part in ("tests", "plugins", ""))]
         inherited = {key: value for key, value in os.environ.items() if "TRITON_" not in key}
         return subprocess.run(
             [sys.executable, *words],
-            cwd=tmp_path,
+            cwd=folder,
             env={
                 **inherited,
                 "PYTHONPATH": os.pathsep.join(filter(None, folders)),
-                "TRITON_CACHE_DIR": str(tmp_path / "cache"),
+                "TRITON_CACHE_DIR": str(folder / "cache"),
                 "TRITON_DEFAULT_FP_FUSION": "1",
                 **environment,
             },
@@ -55,8 +57,10 @@ def insert_records(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def dumped(python: Run, folder: Path) -> Path:
-    """Return the IR of the program's kernel, as Triton itself writes it."""
+@pytest.fixture(scope="module")
+def dumped(python: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the IR of the program's kernel, as Triton itself writes it."""
+    folder = tmp_path_factory.mktemp("ir")
     done = python(
         PROGRAM,
         TRITON_KERNEL_DUMP="1",
@@ -65,13 +69,21 @@ def dumped(python: Run, folder: Path) -> Path:
         TRITON_PROTON_DISABLE="1",
     )
     assert "compiled [0, 0, 0, None]" in done.stdout, done.stderr
+    return folder
+
+
+def with_records(dumped: Path, folder: Path) -> Path:
+    """Copy the IR into a folder and return its file with records."""
+    shutil.copytree(dumped, folder)
     (path,) = folder.rglob("*.ttgir")
+    insert_records(path)
     return path
 
 
-def test_records_that_were_written_into_the_ir_are_compiled(python: Run, tmp_path: Path) -> None:
-    path = dumped(python, tmp_path / "ir")
-    insert_records(path)
+def test_records_that_were_written_into_the_ir_are_compiled(
+    python: Run, dumped: Path, tmp_path: Path
+) -> None:
+    path = with_records(dumped, tmp_path / "ir")
     for stage in {*path.parent.iterdir()} - {path}:  # later ones would replace what comes from it
         stage.unlink()
 
@@ -87,9 +99,10 @@ def test_records_that_were_written_into_the_ir_are_compiled(python: Run, tmp_pat
     assert "compiled [2, 4, 256, 0]" in run.stdout
 
 
-def test_one_kernel_takes_a_file_without_variables(python: Run, tmp_path: Path) -> None:
-    path = dumped(python, tmp_path / "ir")
-    insert_records(path)
+def test_one_kernel_takes_a_file_without_variables(
+    python: Run, dumped: Path, tmp_path: Path
+) -> None:
+    path = with_records(dumped, tmp_path / "ir")
 
     run = python(PROGRAM, str(path), WITH_RECORDS="1")
 

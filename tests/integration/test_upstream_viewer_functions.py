@@ -35,9 +35,9 @@ SURVEY = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 SOURCE
-if len(sys.argv) > 1:
-    from triton.profiler import viewer
-    print(json.dumps(survey(viewer, sys.argv[1], json.loads(sys.argv[2]))))
+from triton.profiler import viewer
+wanted, *paths = sys.argv[1:]
+print(json.dumps({path: survey(viewer, path, json.loads(wanted)) for path in paths}))
 """
 SOURCE = """
 def lines(graph_frame, columns):
@@ -91,12 +91,13 @@ def ours(path: Path) -> dict[str, Any]:
     return found
 
 
-def theirs(path: Path) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def theirs() -> dict[str, dict[str, Any]]:
     program = SURVEY.replace("SOURCE", SOURCE)
-    command = [sys.executable, "-c", program, str(path), json.dumps(WANTED)]
+    command = [sys.executable, "-c", program, json.dumps(WANTED), *map(str, DATA)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
     return found
 
 
@@ -118,8 +119,8 @@ def says_what_is_inclusive(path: Path) -> bool:
 @pytest.mark.parametrize(
     "path", list(filter(says_what_is_inclusive, DATA)), ids=lambda path: path.stem
 )
-def test_functions_return_what_upstreams_do(path: Path) -> None:
-    expected = theirs(path)
+def test_functions_return_what_upstreams_do(path: Path, theirs: dict[str, dict[str, Any]]) -> None:
+    expected = theirs[str(path)]
 
     found = json.loads(json.dumps(ours(path)))
 
@@ -133,8 +134,10 @@ def test_functions_return_what_upstreams_do(path: Path) -> None:
 @pytest.mark.parametrize(
     "path", [path for path in DATA if not says_what_is_inclusive(path)], ids=lambda path: path.stem
 )
-def test_cycles_that_a_file_calls_nothing_are_exclusive_here_and_there(path: Path) -> None:
-    rows, inclusive, exclusive, devices = theirs(path)["raw"]
+def test_cycles_that_a_file_calls_nothing_are_exclusive_here_and_there(
+    path: Path, theirs: dict[str, dict[str, Any]]
+) -> None:
+    rows, inclusive, exclusive, devices = theirs[str(path)]["raw"]
 
     found = ours(path)["raw"]
 
