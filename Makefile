@@ -15,7 +15,7 @@ DEMO := $(VENV)/.proton_bench_demo
 INSTALLED := $(VENV)/.proton_bench_installed
 PIP := python -m pip --disable-pip-version-check
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
-# Rewritten assertions are kept: to rewrite them takes half of the collection of tests.
+# What is imported, also assertions that pytest rewrites, is compiled once and kept.
 unexport PYTHONDONTWRITEBYTECODE
 
 # What to compare with: a commit, branch or tag. Other options of the gate: make gate GATE='--github'
@@ -50,7 +50,6 @@ $(DEMO): pyproject.toml constraints.txt requirements-demo.txt $(shell find nativ
 $(INSTALLED): $(DEMO) requirements.txt
 	@echo "== packages of tests and pages, by their hashes"
 	$(PIP) install --no-compile --require-hashes -r requirements.txt
-	-python -m compileall -qq -j $(JOBS) $(VENV)/lib # tests start many processes
 	touch $@
 
 # With uv, after a change of pyproject.toml or constraints.txt.

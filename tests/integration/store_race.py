@@ -22,7 +22,7 @@ from proton_bench.store.retention import Policy, retain
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
 
-DAYS, RANKS, TIMES = 3, 3, [100.0, 200.0]
+DAYS, RANKS, TIMES = 2, 3, [100.0, 200.0]
 TODAY = date(2024, 6, 1)  # profiles of all days are old enough to be removed
 
 
