@@ -28,8 +28,11 @@ Event = dict[str, Any]
 needs_triton = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton is not installed"
 )
-BUFFERS = pytest.mark.parametrize("buffer_bytes", [256 << 10, 64 << 20], ids=["256K", "64M"])
-FORMS = pytest.mark.parametrize("form", ["hatchet", "hatchet_msgpack"])
+BUFFERED = pytest.mark.parametrize(
+    ("form", "buffer_bytes"),
+    [("hatchet", 256 << 10), ("hatchet_msgpack", 64 << 20)],
+    ids=["hatchet-256K", "hatchet_msgpack-64M"],
+)
 
 
 @pytest.fixture
@@ -190,8 +193,7 @@ def test_streams_have_scopes_in_a_tree(record: Record) -> None:
         assert kernel["metrics"]["time (ns)"] > 0
 
 
-@FORMS
-@BUFFERS
+@BUFFERED
 def test_phases_are_written_while_kernels_run(form: str, buffer_bytes: int, record: Record) -> None:
     folder = record("flushing", form, buffer_bytes)
 
@@ -207,8 +209,7 @@ def test_phases_are_written_while_kernels_run(form: str, buffer_bytes: int, reco
 
 
 @needs_triton
-@FORMS
-@BUFFERS
+@BUFFERED
 def test_each_phase_has_the_metrics_of_its_replays(
     form: str, buffer_bytes: int, record: Record
 ) -> None:
