@@ -336,9 +336,8 @@ def _is_whole(
     aggregation = column.spec.aggregation
     if aggregation is not Aggregation.PROPERTY:
         own = np.where(column.valid[table.rows], column.values[table.rows].astype("f8"), 0.0)
-        rounding = steps if steps > 1 else 0.0  # of the mean of so many steps
-        error = np.abs(own * steps - table.total)
-        whole &= error <= SUM_ERROR * (np.abs(own) * steps + np.abs(table.total)) + rounding
+        own *= steps
+        whole &= np.abs(own - table.total) <= SUM_ERROR * (np.abs(own) + np.abs(table.total))
     if aggregation is Aggregation.INCLUSIVE and calls is not None and calls.kind.is_number:
         counted = calls.valid[table.rows]
         whole &= ~counted | (np.rint(calls.values[table.rows] * steps) == table.n)

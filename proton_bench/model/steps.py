@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-import numpy as np
-
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
@@ -113,14 +111,10 @@ def _divided(column: MetricColumn, count: float) -> MetricColumn:
     is_sum = column.spec.aggregation is not Aggregation.PROPERTY
     if not (is_sum and (column.kind.is_number or column.kind.is_vector)):
         return column
-    quotients = column.values / count
-    is_whole = column.values.dtype.kind == "i" and (
-        column.spec.unit == "ns" or not bool((column.values % count).any())
-    )
-    if is_whole:
-        return replace(column, values=np.rint(quotients).astype(column.values.dtype))
+    if column.values.dtype.kind == "i" and not bool((column.values % count).any()):
+        return replace(column, values=(column.values / count).astype(column.values.dtype))
     kind = ValueKind.FLOAT_VECTOR if column.kind.is_vector else ValueKind.FLOAT
-    return replace(column, kind=kind, values=quotients)
+    return replace(column, kind=kind, values=column.values / count)
 
 
 def _divided_use(use: DeviceUse, count: int) -> DeviceUse:

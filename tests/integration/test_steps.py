@@ -75,7 +75,7 @@ def paths(profile: Profile) -> set[str]:
 def test_repeated_scopes_are_steps_without_what_came_before_and_after(tmp_path: Path) -> None:
     profile, steps = step_of(recorded(tmp_path, SCOPES.format(count=12, mark="")))
 
-    assert (steps.by, steps.name, steps.first, steps.count) == ("scope", "step *", 4, 4)
+    assert (steps.name, steps.first, steps.count, steps.begun) == ("step *", 6, 4, 12)
     assert profile.inclusive("items")[0] == 7
     assert not any("warm up" in path or "save" in path for path in paths(profile))
     assert steps.before_ns > steps.median_ns
@@ -86,18 +86,20 @@ def test_a_program_can_say_where_its_steps_end(tmp_path: Path) -> None:
 
     profile, steps = step_of(recorded(tmp_path, code))
 
-    assert (steps.by, steps.count) == ("declared", 4)
+    assert (steps.by, steps.count, steps.begun) == ("declared", 4, 12)
     assert profile.inclusive("items")[0] == 14
 
 
 @pytest.mark.parametrize(
-    ("code", "by", "name"),
-    [(TRAINING, "optimizer", "SGD"), (INFERENCE, "layer", "Sequential")],
+    ("code", "by", "name", "count"),
+    [(TRAINING, "optimizer", "SGD", 12), (INFERENCE, "layer", "Sequential", 14)],
 )
-def test_torch_programs_show_their_steps(tmp_path: Path, code: str, by: str, name: str) -> None:
+def test_torch_programs_show_their_steps(
+    tmp_path: Path, code: str, by: str, name: str, count: int
+) -> None:
     profile, steps = step_of(recorded(tmp_path, code))
 
-    assert (steps.by, steps.name, steps.first, steps.count) == (by, name, 4, 4)
+    assert (steps.by, steps.name, steps.count, steps.begun) == (by, name, 4, count)
     calls = profile.column("count").to_list()
     linear = [calls[row] for row in range(len(profile)) if profile.name(row) == "aten::addmm"]
     assert linear == [1]
@@ -124,7 +126,7 @@ def test_commands_show_the_step_and_with_whole_the_run(tmp_path: Path) -> None:
     for command in ("view", "why"):
         assert documents[command, False]["steps"]["count"] == 4
         assert documents[command, True]["steps"] is None
-    assert "mean of steps 4 to 7 of 10 (scope step *)" in proton("view", str(file), cwd=tmp_path)
+    assert "mean of steps 6 to 9 of 12 (scope step *)" in proton("view", str(file), cwd=tmp_path)
 
 
 def test_differences_are_those_of_steps_whatever_their_numbers(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ void make_locks() {
   find_variant(-1);
   this_thread();
   forget_expired(0);
-  steps_begun();
+  step_marks();
   layer_below(nullptr, "");
   Name("ROOT");
 }

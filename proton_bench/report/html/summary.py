@@ -150,7 +150,8 @@ def _warnings(profile: Profile, tree: MetricTree | None) -> Iterator[str]:
 
 def reasons_of(answer: Answer) -> tuple[Because, ...]:
     """Return the largest findings about a run, and the rows that cost most."""
-    whole = "the run" if answer.is_length_known else "all work"
+    length = "the run" if answer.steps is None else "the step"
+    whole = length if answer.is_length_known else "all work"
     found = [
         Because(
             f"saves at most {share_text(each.gain_ns, answer.span_ns)} of {whole}",

@@ -11,6 +11,7 @@ from proton_bench.formats.registry import find_format, read_steps, write_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
@@ -52,7 +53,7 @@ def whole_run(steady: Profile | None = None, count: int = 60) -> Profile:
 def test_sums_and_the_length_are_those_of_one_step_and_properties_stay() -> None:
     step = per_step(a_profile(steps=STEPS), whole_run())
 
-    assert step.inclusive("time (ns)")[0] == 100
+    assert step.inclusive("time (ns)")[0] == 100.25
     assert step.inclusive("count")[0] == 1.5
     assert step.column("registers").to_list()[-1] == 32
     assert step.provenance["end_time_ns"] - step.provenance["start_time_ns"] == 100
@@ -92,7 +93,7 @@ def test_files_keep_their_steady_steps(tmp_path: Path) -> None:
 
     (step,), (run,) = read_steps([file]), read_steps([file], whole=True)
 
-    assert (step.inclusive("time (ns)")[0], run.inclusive("time (ns)")[0]) == (100, 9000)
+    assert (step.inclusive("time (ns)")[0], run.inclusive("time (ns)")[0]) == (100.25, 9000)
     assert Steps.of(step.provenance) == Steps(**STEPS)
 
 
@@ -113,3 +114,17 @@ def test_damaged_steps_are_an_error_that_names_the_file(tmp_path: Path) -> None:
 
     with pytest.raises(ProfileFormatError, match=r"bad\.proton"):
         read_steps([tmp_path / "bad.proton"])
+
+
+def test_quantiles_of_merged_rows_are_those_of_all_steps() -> None:
+    builder = ProfileBuilder()
+    for variant in range(3):  # one kernel in three variants, whose times are not divisible by 4
+        times = [101.0 + variant, 102.0, 104.0, 106.0]
+        row = builder.add(0, "kernel", metrics={"time (ns)": int(sum(times)), "count": 4})
+        builder.set_distribution(row, "time (ns)", Distribution.from_samples(times))
+    steady = builder.build(provenance={"start_time_ns": 0, "end_time_ns": 4000, "steps": STEPS})
+
+    samples = per_step(steady, whole_run()).fold_variants().samples("time (ns)")
+
+    assert samples is not None
+    assert samples.n.tolist() == [12]

@@ -422,7 +422,7 @@ py::object whole_steps() {
   facts["name"] = valid_utf8(window->name);
   facts["first"] = window->first;
   facts["count"] = window->count;
-  facts["begun"] = steps_begun();
+  facts["begun"] = step_marks();
   facts["begin_ns"] = window->begin_ns;
   facts["end_ns"] = window->end_ns;
   facts["periods_ns"] = window->periods_ns;

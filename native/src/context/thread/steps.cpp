@@ -34,6 +34,8 @@ struct Candidate {
   uint32_t rank() const {
     return static_cast<uint32_t>(mark) * (kDeepest + 1) + (kDeepest - depth);
   }
+  /// Whether its marks stand at the ends of steps.
+  bool is_at_end() const { return mark >= StepMark::kOptimizer; }
   uint64_t least() const {
     if (mark == StepMark::kOptimizer)
       return kLeastOptimizer;
@@ -96,6 +98,7 @@ public:
     if (!found || ++found->count < found->least() || (leader_ && !is_better(*found)))
       return;
     leader_ = *found;
+    before_ = leader_->count - (leader_->is_at_end() ? 0 : 1);
     begun_ = 0;
     open_ = {};
     whole_.reset();
@@ -107,9 +110,9 @@ public:
     return whole_;
   }
 
-  uint64_t begun() {
+  uint64_t marks() {
     std::lock_guard lock(mutex_);
-    return begun_;
+    return leader_ ? before_ + begun_ - (leader_->is_at_end() ? 1 : 0) : 0;
   }
 
   /// The lock was taken before the fork.
@@ -159,7 +162,7 @@ private:
       open_.end_ns = now_ns;
       whole_ = std::move(open_);
     }
-    open_ = {leader_->mark, leader_->name, begun_, now_ns, 0, 0, {}};
+    open_ = {leader_->mark, leader_->name, before_ + begun_, now_ns, 0, 0, {}};
     every_ = 1;
     listener_(begun_ == 1);
   }
@@ -181,7 +184,8 @@ private:
   WindowListener listener_ = nullptr;
   std::vector<Candidate> candidates_;
   std::optional<Candidate> leader_;
-  uint64_t begun_ = 0;
+  uint64_t before_ = 0; ///< steps of its kind before the first that was counted
+  uint64_t begun_ = 0;  ///< since then
   int64_t last_ns_ = 0;
   StepWindow open_;
   uint64_t every_ = 1; ///< periods of the open window, of which one is kept
@@ -203,7 +207,7 @@ void mark_step(StepMark mark, std::string_view name) noexcept {
 
 std::optional<StepWindow> whole_window() { return Steps::instance().whole(); }
 
-uint64_t steps_begun() { return Steps::instance().begun(); }
+uint64_t step_marks() { return Steps::instance().marks(); }
 
 void forget_steps_after_fork() noexcept { Steps::instance().reset_after_fork(); }
 

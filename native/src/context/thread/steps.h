@@ -39,8 +39,8 @@ void mark_step(StepMark mark, std::string_view name) noexcept;
 
 /// The newest window that is over; empty: there is none.
 std::optional<StepWindow> whole_window();
-/// How many steps of the present kind began.
-uint64_t steps_begun();
+/// How many marks of the present kind there were, also before it was known to be that of steps.
+uint64_t step_marks();
 
 /// Called in a forked child, where no session goes on.
 void forget_steps_after_fork() noexcept;
