@@ -43,8 +43,9 @@ $(DEMO): pyproject.toml constraints.txt requirements-demo.txt $(shell find nativ
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	@echo "== packages of the demo, by their hashes"
 	$(PIP) install --no-compile --require-hashes -r requirements-demo.txt
-	@echo "== torch and its CUDA libraries by version, without hashes: builds differ; then the recorder is compiled"
-	$(PIP) install -v --no-compile -c constraints.txt --no-build-isolation -e '.[torch]'
+	@echo "== torch and its CUDA libraries by version, without hashes: builds differ; the recorder is compiled meanwhile"
+	$(PIP) install --no-compile -c constraints.txt torch & \
+	  $(PIP) install -v --no-compile --no-deps --no-build-isolation -e . && wait $$!
 	touch $@
 
 $(INSTALLED): $(DEMO) requirements.txt

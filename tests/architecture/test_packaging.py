@@ -88,9 +88,10 @@ def test_make_installs_nothing_before_the_hashes() -> None:
         for name in ("DEMO", "INSTALLED")
     )
 
-    assert demo[0].endswith("--require-hashes -r requirements-demo.txt")
-    assert "-c constraints.txt" in demo[1]
-    assert len(demo) == 2
+    hashed, torch, recorder = demo
+    assert hashed.endswith("--require-hashes -r requirements-demo.txt")
+    assert "-c constraints.txt" in torch
+    assert "--no-deps" in recorder
     (rest,) = everything
     assert rest.endswith("--require-hashes -r requirements.txt")
 
