@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[1] / "native" / "src"
-_FLAGS = ("-std=c++20", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden")
+_FLAGS = ("-std=c++20", "-O1", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden")
 MARK = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 
