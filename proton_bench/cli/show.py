@@ -78,7 +78,8 @@ def show(
         ProfileFormatError: A file is corrupt.
     """
     files = [file] if minus is None else [file, minus]
-    profile, *others = read_steps(files, whole=whole)
+    # Counters are of all launches of a run.
+    profile, *others = read_steps(files, whole=whole or counters is not None)
     _warn_about(profile, file)
     join = None if counters is None else _joined(profile, counters)
     if join is not None:
@@ -145,7 +146,7 @@ def list_metrics(
         UsageError: The file cannot be read.
         ProfileFormatError: The file is corrupt.
     """
-    profile = read_steps([file], whole=whole)[0]
+    profile = read_steps([file], whole=whole or counters is not None)[0]
     available = available_metrics(profile)
     if counters is not None:
         sums, means = _joined(profile, counters).shown_names()

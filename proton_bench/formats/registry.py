@@ -183,10 +183,12 @@ def read_steps(paths: Sequence[str | os.PathLike[str]], *, whole: bool = False) 
     if whole or not all(profile.steady for profile in profiles):
         return profiles
     decode = find_format("proton").decode
-    return [
+    steps = [
         per_step(decode(profile.steady, visible(Path(path))), profile)
         for path, profile in zip(paths, profiles, strict=True)
     ]
+    known = [step for step in steps if step is not None]
+    return known if len(known) == len(profiles) else profiles
 
 
 def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:

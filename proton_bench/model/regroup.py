@@ -168,6 +168,8 @@ def _siblings_differ(stack: Stack) -> bool:
 def regroup(stack: Stack, groups: Indexes, origin: Profile) -> Profile:
     """Sum rows of equal group; everything except rows and values comes from ``origin``.
 
+    Its steady steps do not: they have the rows as they were recorded.
+
     Args:
         stack: Rows to sum.
         groups: Group of each row, numbered in order of first appearance.
@@ -199,6 +201,7 @@ def regroup(stack: Stack, groups: Indexes, origin: Profile) -> Profile:
         distributions={
             name: _merged(entries, target) for name, entries in stack.distributions.items()
         },
+        steady=b"",
     )
 
 

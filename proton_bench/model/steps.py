@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
@@ -15,7 +16,9 @@ _KEY = "steps"
 LEAST_SAMPLED_NS = 200_000_000
 HOST_WALL = "host_wall (ns)"
 SAMPLED = frozenset({HOST_WALL, "idle (ns)", "other_threads (ns)"})
+_LEAST_SAMPLED = 0.5  # of the steps; fewer samples are no picture of them
 _DURATIONS = ("busy_ns", "idle_ns", "long_idle_ns", "waiting_ns", "uncertain_ns")
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Steps:
         texts = [values.pop("by"), values.pop("name")]
         if not all(isinstance(text, str) for text in texts):
             return None
-        if not all(type(value) is int and value >= 0 for value in values.values()):
+        if not all(type(value) is int and 0 <= value <= _LARGEST for value in values.values()):
             return None
         return cls(*texts, **values) if values["count"] else None  # type: ignore[arg-type]
 
@@ -67,47 +70,61 @@ def length_word(profile: Profile) -> str:
     return "run" if Steps.of(profile.provenance) is None else "step"
 
 
-def per_step(steady: Profile, whole: Profile) -> Profile:
+def steps_in(profile: Profile) -> int:
+    """Return how many steps the values of a profile are the mean of, 1 for a whole run."""
+    steps = Steps.of(profile.provenance)
+    return 1 if steps is None else steps.count
+
+
+def per_step(steady: Profile, whole: Profile) -> Profile | None:
     """Return the profile of the mean step: sums, busy times and the length of the run divided.
 
     Quantiles are those of all steps. Samples of the host add up to the length of the steps, and are
     left out of less than `LEAST_SAMPLED_NS`.
 
     Args:
-        steady: The steady steps; a profile that is not about steps is returned as it is.
-        whole: Their run, whose cost they share by their launches.
+        steady: The steady steps; the result is None if it does not say which they are.
+        whole: Their run, whose cost they share by their records.
     """
-    steps = Steps.of(steady.provenance)
-    if steps is None:
-        return steady
-    facts = steady.provenance
-    length_ns = facts["end_time_ns"] - facts["start_time_ns"]
-    cost_ns, launches = whole.provenance.get("estimated_cost_ns"), _launches(whole)
-    if type(cost_ns) is int and launches:
-        cost_ns = round(cost_ns * _launches(steady) / launches / steps.count)
+    steps, facts = Steps.of(steady.provenance), steady.provenance
+    begin_ns, end_ns = facts.get("start_time_ns"), facts.get("end_time_ns")
+    if steps is None or type(begin_ns) is not int or type(end_ns) is not int or end_ns <= begin_ns:
+        return None
+    length_ns = end_ns - begin_ns
     facts = facts.updated(
-        end_time_ns=facts["start_time_ns"] + length_ns // steps.count, estimated_cost_ns=cost_ns
+        end_time_ns=begin_ns + length_ns // steps.count,
+        estimated_cost_ns=_cost_ns(steady, whole, steps.count),
     )
+    sampled_ns = float(steady.inclusive(HOST_WALL)[0]) if steady.has_numbers(HOST_WALL) else 0.0
+    is_sampled = length_ns >= LEAST_SAMPLED_NS and sampled_ns >= _LEAST_SAMPLED * length_ns
     columns = {}
     for name, column in steady.columns.items():
         if name not in SAMPLED:
-            columns[name] = _divided(column, steps.count)
-        elif length_ns >= LEAST_SAMPLED_NS:
-            columns[name] = _divided(column, steps.count * _sampled_ns(steady) / length_ns)
+            columns[name] = divided(column, steps.count)
+        elif is_sampled:  # samples begin and end beside the steps
+            columns[name] = divided(column, steps.count * sampled_ns / length_ns)
     uses = tuple(_divided_use(use, steps.count) for use in steady.device_use)
-    return replace(steady, columns=columns, device_use=uses, provenance=facts)
+    partial = whole.partial
+    return replace(steady, columns=columns, device_use=uses, provenance=facts, partial=partial)
 
 
-def _launches(profile: Profile) -> float:
-    return float(profile.inclusive("count")[0]) if profile.has_numbers("count") else 0.0
+def _cost_ns(steady: Profile, whole: Profile, count: int) -> int | None:
+    """Return the part of the cost of a run that records of one step took, None if unknown."""
+    cost_ns, records = whole.provenance.get("estimated_cost_ns"), _records(whole)
+    if type(cost_ns) is not int or not records:
+        return None
+    return round(cost_ns * min(_records(steady) / records, 1.0) / count)
 
 
-def _sampled_ns(profile: Profile) -> float:
-    """Return the time of all samples of the main thread, which begin and end beside the steps."""
-    return float(profile.inclusive(HOST_WALL)[0]) if profile.has_numbers(HOST_WALL) else 1.0
+def _records(profile: Profile) -> float:
+    """Return how many launches, operators and timed scopes were recorded."""
+    counted = float(profile.inclusive("count")[0]) if profile.has_numbers("count") else 0.0
+    scopes = profile.distributions.get(WALL)
+    return counted + (float(scopes.n.sum()) if scopes is not None else 0.0)
 
 
-def _divided(column: MetricColumn, count: float) -> MetricColumn:
+def divided(column: MetricColumn, count: float) -> MetricColumn:
+    """Return the column with sums divided."""
     is_sum = column.spec.aggregation is not Aggregation.PROPERTY
     if not (is_sum and (column.kind.is_number or column.kind.is_vector)):
         return column
@@ -118,4 +135,13 @@ def _divided(column: MetricColumn, count: float) -> MetricColumn:
 
 
 def _divided_use(use: DeviceUse, count: int) -> DeviceUse:
-    return replace(use, **{name: getattr(use, name) // count for name in _DURATIONS})
+    launches = max(round(use.launches / count), min(use.launches, 1))
+    # The mean latency is that of all launches.
+    latency_sum_ns = use.latency_sum_ns * launches // max(use.launches, 1)
+    return replace(
+        use,
+        launches=launches,
+        latency_clamped=round(use.latency_clamped / count),
+        latency_sum_ns=latency_sum_ns,
+        **{name: getattr(use, name) // count for name in _DURATIONS},
+    )

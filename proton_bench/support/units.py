@@ -146,10 +146,12 @@ def percent_text(share: float) -> str:
     return f"{'+' if percent > 0 else ''}{text} %"
 
 
-def count_text(count: int, one: str, many: str | None = None) -> str:
-    """Return a count with its noun: ``1 row``, ``12 345 rows``."""
+def count_text(count: float, one: str, many: str | None = None) -> str:
+    """Return a count with its noun: ``1 row``, ``12 345 rows``, ``6.5 calls`` on average."""
     noun = one if count == 1 else many or f"{one}s"
-    return f"{count:,}".replace(",", " ") + f" {noun}"
+    is_whole = count == round(count) or count >= 100
+    number = f"{round(count):,}" if is_whole else f"{count:.3g}"
+    return number.replace(",", " ") + f" {noun}"
 
 
 def number_texts(values: Iterable[float | None]) -> list[str]:

@@ -38,6 +38,16 @@ for i in range(12):
     net(torch.zeros(2, 4)).sum().backward()
     optimizer.step()
 """
+ADVERSARIES = """
+import torch
+nets = [torch.nn.Linear(4, 4) for _ in range(2)]
+optimizers = [torch.optim.SGD(net.parameters()) for net in nets]
+for i in range(12):
+    for net, optimizer in zip(nets, optimizers):
+        optimizer.zero_grad()
+        net(torch.zeros(2, 4)).sum().backward()
+        optimizer.step()
+"""
 INFERENCE = """
 import torch
 net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
@@ -103,6 +113,20 @@ def test_torch_programs_show_their_steps(
     calls = profile.column("count").to_list()
     linear = [calls[row] for row in range(len(profile)) if profile.name(row) == "aten::addmm"]
     assert linear == [1]
+
+
+def test_of_several_optimizers_one_shows_the_steps(tmp_path: Path) -> None:
+    assert step_of(recorded(tmp_path, ADVERSARIES))[1].begun == 12
+
+
+@pytest.mark.parametrize(("paused", "is_shown"), [(2, True), (7, False)])
+def test_steps_in_which_recording_paused_are_a_run(
+    tmp_path: Path, paused: int, is_shown: bool
+) -> None:
+    mark = f"if i == {paused}: proton.deactivate(0); proton.activate(0)"
+    (profile,) = read_steps([recorded(tmp_path, SCOPES.format(count=12, mark=mark))])
+
+    assert (Steps.of(profile.provenance) is not None) is is_shown
 
 
 @pytest.mark.parametrize("count", [3, 4])

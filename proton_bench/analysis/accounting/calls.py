@@ -13,11 +13,13 @@ import numpy as np
 
 from proton_bench.analysis.metrics.formula import find_metric, unknown_metric
 from proton_bench.analysis.metrics.values import MetricValues, quotient
-from proton_bench.model.arrays import Floats, Integers, Mask
+from proton_bench.model import preorder
+from proton_bench.model.arrays import Array, Floats, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import divided, steps_in
 
 LAUNCHES = "launches"
 
@@ -31,14 +33,12 @@ def launch_values(profile: Profile) -> MetricValues:
         MetricError: No counts were recorded.
     """
     own = kernel_counts(profile)
-    running = np.zeros(len(profile) + 1, dtype=np.int64)
-    np.cumsum(own, out=running[1:])
-    values = running[profile.subtree_end] - running[:-1]
+    values = preorder.sums(profile.parents, own).astype(own.dtype)
     return MetricValues(LAUNCHES, Aggregation.INCLUSIVE, values, values > 0)
 
 
-def kernel_counts(profile: Profile) -> Integers:
-    """Return the launches of each row's own kernel, 0 for other rows.
+def kernel_counts(profile: Profile) -> Array:
+    """Return the launches of each row's own kernel, 0 for other rows; the mean step has fractions.
 
     Raises:
         MetricError: No counts were recorded.
@@ -49,7 +49,8 @@ def kernel_counts(profile: Profile) -> Integers:
     column = profile.columns[full]
     unnamed = (profile.kinds == FrameKind.UNKNOWN) & (profile.device_rows >= 0)
     is_kernel = ((profile.kinds == FrameKind.KERNEL) | unnamed) & column.valid
-    return np.where(is_kernel & np.isfinite(column.values), column.values, 0).astype(np.int64)
+    counts = np.where(is_kernel & np.isfinite(column.values), column.values, 0)
+    return counts.astype(np.int64) if bool((counts == np.rint(counts)).all()) else counts
 
 
 CALLS = "count"
@@ -107,7 +108,7 @@ def with_entered(profile: Profile) -> Profile:
     values = np.zeros(len(profile), dtype=np.int64)
     values[table.rows] = table.n
     spec = MetricSpec(ENTERED, Aggregation.EXCLUSIVE)
-    column = MetricColumn(spec, ValueKind.INT, values, values > 0)
+    column = divided(MetricColumn(spec, ValueKind.INT, values, values > 0), steps_in(profile))
     return replace(profile, columns={**profile.columns, ENTERED: column})
 
 

@@ -21,6 +21,7 @@ from proton_bench.model.frame import COLLECTION_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.metrics.spans import WALL, Ranges, is_span, ranges_of
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import steps_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,11 +319,11 @@ def _spread(own: Floats, sampled: Floats, zones: Integers) -> Floats:
 
 
 def _period_ns(profile: Profile) -> float:
-    """Return the time between two samples of the host."""
+    """Return the time for which one sample of the host stands; less in the mean of many steps."""
     rate_hz = profile.provenance.get("host_rate_hz")
-    if isinstance(rate_hz, int | float) and 0 < rate_hz < math.inf:
-        return 1e9 / rate_hz
-    return 1e9 / _USUAL_HZ
+    if not (isinstance(rate_hz, int | float) and 0 < rate_hz < math.inf):
+        rate_hz = _USUAL_HZ
+    return 1e9 / rate_hz / steps_in(profile)
 
 
 def run_time_of(profile: Profile) -> RunTime:

@@ -72,4 +72,4 @@ def _time_text(rows: Collection[RowFacts]) -> str:
 
 def _calls_text(rows: Collection[RowFacts]) -> tuple[str, str]:
     calls = sum(facts.launches for facts in rows)
-    return count_text(int(calls), "call"), duration_text(_time_ns(rows) / calls)
+    return count_text(calls, "call"), duration_text(_time_ns(rows) / calls)

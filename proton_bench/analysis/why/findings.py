@@ -225,7 +225,7 @@ def _of_compilers(stages: set[str]) -> str:
     return f"{', '.join(helps)}; of no weight in a long run"
 
 
-def _counted(count: int, unit: str) -> str:
+def _counted(count: float, unit: str) -> str:
     if unit == "calls":
         return f"{count_text(count, 'call')} of"
     return f"{count_text(count, 'launch', 'launches')} in"
@@ -235,7 +235,7 @@ def _has_idle_device(run: WholeRun) -> bool:
     return any(device.use.idle_ns >= _IDLE * device.use.wall_ns for device in run.devices)
 
 
-def _sync_calls(run: WholeRun) -> dict[tuple[str, str], int]:
+def _sync_calls(run: WholeRun) -> dict[tuple[str, str], float]:
     """Return the outermost operators that wait, with their calls, or else what they launched."""
     profile = run.profile
     try:
@@ -243,9 +243,9 @@ def _sync_calls(run: WholeRun) -> dict[tuple[str, str], int]:
     except MetricError:
         return {}
     is_called = has_own_calls(profile)
-    found: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, str], float] = {}
     for row in outermost(profile, SYNC_OPS):
-        count = int(counts[row])
+        count = float(counts[row])
         if count > 0:
             key = (profile.name(row), "calls" if is_called[row] else "launches")
             found[key] = found.get(key, 0) + count

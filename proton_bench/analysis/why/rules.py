@@ -141,7 +141,7 @@ def _copies(facts: RowFacts) -> Match | None:
         return None
     if _is_within_device(facts) is not None:
         return None
-    count = count_text(int(facts.launches), "copy", "copies") if facts.launches > 0 else "copies"
+    count = count_text(facts.launches, "copy", "copies") if facts.launches > 0 else "copies"
     text = f"{count} of {duration_text(facts.time_ns)} in all"
     evidence = [Evidence("row.copy", text, facts.time_ns, "ns")]
     if facts.moved_bytes > 0:
@@ -362,7 +362,7 @@ def _is_launch_bound(facts: RowFacts) -> Match | None:
         return None
     if facts.is_captured:
         return None
-    launches = count_text(int(facts.launches), "launch", "launches")
+    launches = count_text(facts.launches, "launch", "launches")
     idle = device.use.idle_ns / device.use.wall_ns
     mean = f"{facts.mean_ns / 1e3:.1f} us"
     evidence = (
@@ -649,7 +649,7 @@ def help_for(name: str) -> str:
 
 
 def _calls(facts: RowFacts) -> Evidence:
-    calls = count_text(int(facts.launches), "call")
+    calls = count_text(facts.launches, "call")
     text = f"{calls} of {duration_text(facts.mean_ns)}, without operators below"
     return Evidence("row.mean_time", text, facts.mean_ns, "ns")
 

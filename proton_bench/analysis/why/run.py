@@ -33,7 +33,7 @@ from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
-from proton_bench.model.steps import length_word
+from proton_bench.model.steps import length_word, steps_in
 
 # Operators and calls that wait for the device.
 SYNC_OPS = frozenset(
@@ -78,7 +78,7 @@ def most_sampled_ns(profile: Profile, sampled_ns: float) -> float:
     rate_hz = profile.provenance.get("host_rate_hz")
     if not (isinstance(rate_hz, int | float) and rate_hz > 0 and HOST_WALL in profile.columns):
         return 0.0
-    period_ns = 1e9 / rate_hz
+    period_ns = 1e9 / rate_hz / steps_in(profile)
     return sampled_ns + _STANDARD_ERRORS * math.sqrt(max(sampled_ns, period_ns) * period_ns)
 
 

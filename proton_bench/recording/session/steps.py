@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -25,15 +26,20 @@ def step() -> None:
     native.mark_step("declared", "step")
 
 
-def steady_facts(ended: Mapping[str, Any], base_ns: int) -> dict[str, Any] | None:
+def steady_facts(
+    ended: Mapping[str, Any], base_ns: int, resumed_ns: Sequence[int]
+) -> dict[str, Any] | None:
     """Return the facts of the steady steps of a run; None where none are known.
 
     Args:
         ended: The facts of the whole run.
         base_ns: What to add to CLOCK_MONOTONIC for unix time, in ns.
+        resumed_ns: When the session went on to record after pauses, which belong to no step.
     """
     window = native.whole_window()
     if window is None or window["count"] < _FEWEST:
+        return None
+    if any(window["begin_ns"] < each <= window["end_ns"] for each in resumed_ns):
         return None
     periods = sorted(window.pop("periods_ns"))
     begin_ns, end_ns = window.pop("begin_ns") + base_ns, window.pop("end_ns") + base_ns
@@ -62,10 +68,19 @@ def watch_steps(torch: ModuleType) -> Callable[[], None]:
         torch: The module, which was imported.
     """
     undo: list[Callable[[], object]] = []
+    first: weakref.ref[object] | None = None
+
+    def stepped_optimizer(optimizer: object, args: object, kwargs: object) -> None:
+        nonlocal first  # of several, as a GAN's, one shows the steps
+        if first is None or first() is None:
+            first = weakref.ref(optimizer)
+        if first() is optimizer:
+            native.mark_step("optimizer", type(optimizer).__name__)
+
     optimizers = sys.modules.get("torch.optim.optimizer")  # torch.optim hides it
     hook = getattr(optimizers, "register_optimizer_step_post_hook", None)
     if hook is not None:
-        undo.append(hook(_optimizer_stepped).remove)
+        undo.append(hook(stepped_optimizer).remove)
     profile = getattr(torch.profiler, "profile", None)
     original = getattr(profile, "step", None)
     if original is not None:
@@ -83,7 +98,3 @@ def watch_steps(torch: ModuleType) -> Callable[[], None]:
             each()
 
     return unwatch
-
-
-def _optimizer_stepped(optimizer: object, args: object, kwargs: object) -> None:
-    native.mark_step("optimizer", type(optimizer).__name__)

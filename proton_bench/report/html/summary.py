@@ -182,4 +182,4 @@ def _verdict(row: WhyRow) -> str:
     if not row.launches > 0:
         return ""
     mean = duration_text(row.time_ns / row.launches)
-    return f"{count_text(int(row.launches), 'time', 'times')} {mean}"
+    return f"{count_text(row.launches, 'time', 'times')} {mean}"

@@ -193,7 +193,7 @@ def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
     if row.launches > 0:
         mean = duration_text(row.time_ns / row.launches)
         words = ("call", "calls") if answer.device == "CPU" else ("launch", "launches")
-        text += f", {count_text(int(row.launches), *words)} of {mean}"
+        text += f", {count_text(row.launches, *words)} of {mean}"
     yield text
     verdict = row.verdict
     yield f"verdict: {verdict.kind}"

@@ -74,6 +74,11 @@ def test_count_agrees_with_its_noun() -> None:
     assert count_text(1, "row") == "1 row"
     assert count_text(12345, "row") == "12 345 rows"
     assert count_text(2, "row is", "rows are") == "2 rows are"
+    assert count_text(1.0, "row") == "1 row"
+    assert [count_text(each, "call") for each in (0.125, 6.5, 1234.5)] == [
+        *("0.125 calls", "6.5 calls"),
+        "1 234 calls",
+    ]
 
 
 def test_integers_are_written_whole() -> None:
