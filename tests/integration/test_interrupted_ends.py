@@ -55,7 +55,7 @@ def test_an_interrupt_waits_for_the_files(
 ) -> None:
     (tmp_path / "x.py").write_text(source(AT_CALL, f"interrupt({point}, 1)"))
 
-    done = proton("-d", data, "-n", "x", "x.py")
+    done = proton("-d", data, "-n", "x", "x.py", PROTON_BENCH_QUIET="")
 
     assert done.returncode == 130, done.stderr
     assert "interrupted at the end" in done.stderr
