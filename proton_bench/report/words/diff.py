@@ -23,7 +23,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.steps import Steps
 from proton_bench.report.words.columns import Column
 from proton_bench.report.words.edge import sources_text
-from proton_bench.report.words.header import losses
+from proton_bench.report.words.header import losses, steps_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text, percent_text, share_text
 
@@ -437,9 +437,7 @@ def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
 def _steps_text(runs: Sequence[Run]) -> str:
     """Return which steps of the first run are compared, "" where runs are."""
     steps = Steps.of(runs[0].profile.provenance) if runs else None
-    if steps is None:
-        return ""
-    return f" (mean of steps {steps.first} to {steps.first + steps.count - 1} of {steps.begun})"
+    return "" if steps is None else f", {steps_text(steps)}"
 
 
 def _finite(totals: Array) -> list[float]:

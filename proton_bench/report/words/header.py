@@ -57,6 +57,7 @@ _MARKS = {
     "layer": "calls of",
     "graph": "graph launches",
 }
+_MAX_MARK = 120
 _TOO_SHORT = (
     "nothing was launched, or the run was over before counters were switched on, which takes half "
     "a second"
@@ -346,17 +347,20 @@ def steps_line(profile: Profile) -> str:
     if steps is None:
         return ""
     spread = share_text(steps.high_ns - steps.low_ns, max(steps.median_ns, 1), decimals=0)
-    numbers = f"{steps.first} to {steps.first + steps.count - 1} of {steps.begun}"
     return (
-        f"mean of steps {numbers} ({_by(steps)}), median {duration_text(steps.median_ns)}, spread "
-        f"{spread}; set-up and warm-up took {duration_text(steps.before_ns)} of "
+        f"{steps_text(steps)}, median {duration_text(steps.median_ns)}, spread {spread}; "
+        f"set-up and warm-up took {duration_text(steps.before_ns)} of "
         f"{duration_text(steps.run_ns)} (--whole)"
     )
 
 
-def _by(steps: Steps) -> str:
-    name = "" if steps.by in {"declared", "profiler"} else visible(steps.name)
-    return f"{_MARKS.get(steps.by, steps.by)} {name}".strip()
+def steps_text(steps: Steps) -> str:
+    """Return the numbers of steps and what showed them."""
+    name = "" if steps.by in {"declared", "profiler"} else steps.name
+    mark = visible(f"{_MARKS.get(steps.by, steps.by)} {name}".strip(), _MAX_MARK)
+    return (
+        f"mean of steps {steps.first} to {steps.first + steps.count - 1} of {steps.begun} ({mark})"
+    )
 
 
 def _parts_text(parts: Mapping[str, float]) -> str:
