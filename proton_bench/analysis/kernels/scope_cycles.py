@@ -14,7 +14,6 @@ from proton_bench.analysis.metrics.values import (
     own_numbers,
     quotient,
 )
-from proton_bench.model.arrays import Integers
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
@@ -45,18 +44,13 @@ def _values(profile: Profile, name: str) -> MetricValues:
     whole = cycles.values
     if cycles.spec.aggregation is Aggregation.INCLUSIVE:  # of timelines: own cycles, less nested
         whole = profile.inclusive(CYCLES)
-    values, valid = quotient(whole, own_counts(profile, INSTANCES), cycles.valid)
+    values, valid = quotient(whole, own_numbers(profile, INSTANCES), cycles.valid)
     return MetricValues(text, Aggregation.EXCLUSIVE, values, valid, "of one pass of the scope")
-
-
-def own_counts(profile: Profile, name: str) -> Integers:
-    """Return a count of each row alone, 0 if it has none."""
-    return own_numbers(profile, name).astype(np.int64)
 
 
 def _coverage(profile: Profile) -> MetricValues:
     """The scopes of lost records are unknown, so all scopes of a kernel have its coverage."""
-    kept, lost = own_counts(profile, KEPT), own_counts(profile, LOST)
+    kept, lost = own_numbers(profile, KEPT), own_numbers(profile, LOST)
     values, valid = np.full(len(profile), np.nan), np.zeros(len(profile), dtype=np.bool_)
     for row in np.flatnonzero(kept + lost):
         below = slice(row, profile.subtree_end[row])

@@ -23,6 +23,7 @@ from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import steps_in
 
 # The first match, because names of functions may contain anything.
 _LINE = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
@@ -133,7 +134,11 @@ def sampled_source(profile: Profile, names: NameFilter | None = None) -> Sampled
         if names:
             raise UsageError(f"the profile has no PC samples to show: {names} leaves none")
         raise UsageError(_why_none(profile))
-    whole = {name: values.astype(np.int64).tolist() for name, values in columns.items()}
+    # Those of all steps, because a part of a sample is none.
+    steps = steps_in(profile)
+    whole = {
+        name: np.rint(values * steps).astype(np.int64).tolist() for name, values in columns.items()
+    }
     return _gathered(profile, rows.tolist(), _Own(whole, form))
 
 

@@ -35,7 +35,8 @@ from proton_bench.analysis.kernels.gpu_facts import (
     record_costs,
     sampling_facts,
 )
-from proton_bench.analysis.kernels.scope_cycles import INSTRUMENTED, KEPT, LOST, own_counts
+from proton_bench.analysis.kernels.scope_cycles import INSTRUMENTED, KEPT, LOST
+from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.model.members import RankGaps
 from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
@@ -195,15 +196,15 @@ def inside_notes(profile: Profile) -> tuple[str, ...]:
 
 
 def _lost(profile: Profile) -> Iterator[str]:
-    lost, kept = own_counts(profile, LOST), own_counts(profile, KEPT)
+    lost, kept = own_numbers(profile, LOST), own_numbers(profile, KEPT)
     rows = np.flatnonzero(lost)
     for row in rows[np.argsort(-lost[rows], kind="stable")][:_MAX_KERNELS]:
         share = share_text(kept[row], kept[row] + lost[row])
-        warps = count_text(int(own_counts(profile, "lossy_warps")[row]), "warp")
-        programs = count_text(int(own_counts(profile, "lossy_programs")[row]), "program")
+        warps = count_text(own_numbers(profile, "lossy_warps")[row], "warp")
+        programs = count_text(own_numbers(profile, "lossy_programs")[row], "program")
         yield (
             f"LOST: {visible(profile.name(int(row)))} keeps {share} of the records inside "
-            f"it; {count_text(int(lost[row]), 'older record')} of {warps} in {programs} were "
+            f"it; {count_text(lost[row], 'older record')} of {warps} in {programs} were "
             f"overwritten: {_REMEDY}"
         )
     if len(rows) > _MAX_KERNELS:
@@ -214,7 +215,7 @@ def _perturbed(profile: Profile) -> Iterator[str]:
     time = profile.columns.get(_TIME)
     if time is None:
         return
-    timed = (own_counts(profile, INSTRUMENTED) > 0) & time.valid
+    timed = (own_numbers(profile, INSTRUMENTED) > 0) & time.valid
     if timed.any():
         kernels = count_text(int(timed.sum()), "kernel")
         yield f"PERTURBED: the time of {kernels} includes the cost of recording the scopes inside"

@@ -8,6 +8,8 @@ import pytest
 
 from proton_bench.analysis.accounting.calls import call_values, launch_values, with_entered
 from proton_bench.analysis.accounting.own_cost import OwnCost, own_cost
+from proton_bench.analysis.kernels.source_lines import sampled_source
+from proton_bench.analysis.metrics.derive import derive
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.registry import find_format, read_steps, write_profile
 from proton_bench.model.builder import ProfileBuilder
@@ -98,6 +100,19 @@ def test_the_cost_of_a_step_without_records_is_unknown() -> None:
     run = builder.build(provenance={"estimated_cost_ns": 1200})
 
     assert own_cost(a_step(a_profile(steps=STEPS), run)) is None
+
+
+def test_counts_below_one_in_a_step_are_not_lost() -> None:
+    builder = ProfileBuilder()
+    counts = {"kept_records": 3, "lost_records": 1, "cycles": 6, "instances": 2}
+    builder.add(0, "kernel", FrameKind.KERNEL, metrics={**counts, "num_samples": 5})
+    facts = {"steps": STEPS, "start_time_ns": 0, "end_time_ns": 400}
+    step = a_step(builder.build(provenance=facts), whole_run())
+
+    cycles, coverage = derive(step, ["avg_cycles", "coverage"])
+
+    assert (cycles.to_list()[-1], coverage.to_list()[-1]) == (3, 75)
+    assert sampled_source(step).samples.total == 5
 
 
 @pytest.mark.parametrize("length_ns", [LEAST_SAMPLED_NS, LEAST_SAMPLED_NS - 1])
