@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -158,12 +157,12 @@ def test_differences_are_those_of_steps_whatever_their_numbers(tmp_path: Path) -
     many = recorded(tmp_path, SCOPES.format(count=30, mark=""), "many")
     words = ["diff", str(few), str(many), "-m", "items", "--json"]
 
-    roots = [
-        json.loads(proton(*words, *rest, cwd=tmp_path))["rows"][0]["inclusive"]
-        for rest in ([], ["--whole"])
-    ]
+    documents = [published(proton(*words, *rest, cwd=tmp_path)) for rest in ([], ["--whole"])]
 
+    roots = [document["rows"][0]["inclusive"] for document in documents]
     assert [(root["base"], root["new"]) for root in roots] == [(7, 7), (84, 210)]
+    steps = [[document[side][0]["steps"] for side in ("base", "new")] for document in documents]
+    assert [[each and each["count"] for each in sides] for sides in steps] == [[4, 8], [None] * 2]
 
 
 def test_tests_have_no_steps(tmp_path: Path) -> None:

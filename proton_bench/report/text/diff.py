@@ -22,6 +22,7 @@ from proton_bench.analysis.metrics.formula import Divisor, divisor_of
 from proton_bench.analysis.metrics.occupancy import OCCUPANCY
 from proton_bench.analysis.run import Run
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.steps import Steps
 from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.diff import (
     COUNTS,
@@ -266,12 +267,18 @@ def _side(runs: tuple[Run, ...], totals: list[float], scale: float) -> list[dict
             "source": run.source,
             "total": _plain(total, scale),
             "partial": run.profile.partial,
+            "steps": _steps(run),
             "dropped": dict(run.profile.dropped),
             "estimated_cost_ns": _cost(run),
             "devices": [f"{device.kind}:{device.index}" for device in run.profile.devices],
         }
         for run, total in zip(runs, totals, strict=True)
     ]
+
+
+def _steps(run: Run) -> dict[str, Any] | None:
+    steps = Steps.of(run.profile.provenance)
+    return None if steps is None else asdict(steps)
 
 
 def _cost(run: Run) -> float | None:
