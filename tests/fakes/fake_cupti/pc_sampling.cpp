@@ -194,7 +194,9 @@ void note_use() {
 }
 
 void module_loaded(uint64_t crc) {
-  auto is_kind_on = [](cupti::ActivityKind kind) { return library().kinds[kind].load(); };
+  auto is_kind_on = [](cupti::ActivityKind kind) {
+    return library().kinds[static_cast<size_t>(kind)].load();
+  };
   bool is_seen = is_kind_on(cupti::kKindKernel) || is_kind_on(cupti::kKindConcurrentKernel);
   std::lock_guard lock(sampling().mutex);
   if (sampling().was_used && !is_seen && sampling().contexts.empty())
