@@ -118,14 +118,12 @@ def test_of_several_optimizers_one_shows_the_steps(tmp_path: Path) -> None:
     assert step_of(recorded(tmp_path, ADVERSARIES))[1].begun == 12
 
 
-@pytest.mark.parametrize(("paused", "is_shown"), [(2, True), (7, False)])
-def test_steps_in_which_recording_paused_are_a_run(
-    tmp_path: Path, paused: int, is_shown: bool
-) -> None:
-    mark = f"if i == {paused}: proton.deactivate(0); proton.activate(0)"
-    (profile,) = read_steps([recorded(tmp_path, SCOPES.format(count=12, mark=mark))])
+def test_steps_are_those_after_the_last_pause(tmp_path: Path) -> None:
+    mark = "if i == 7: proton.deactivate(0); proton.activate(0)"
 
-    assert (Steps.of(profile.provenance) is not None) is is_shown
+    _, steps = step_of(recorded(tmp_path, SCOPES.format(count=12, mark=mark)))
+
+    assert (steps.first, steps.count, steps.begun) == (10, 2, 12)
 
 
 @pytest.mark.parametrize("count", [3, 4])

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "calltree/context_tree.h"
+#include "context/thread/steps.h"
 #include "context/thread/thread_state.h"
 #include "session/session_registry.h"
 #include "support/clock.h"
@@ -73,6 +74,13 @@ void Session::join(EpochPlan &plan, const Held &) const {
 }
 
 void Session::activate() {
+  bool follows = false;
+  {
+    Held held = held_live();
+    follows = follows_steps_ && !is_active_;
+  }
+  if (follows)
+    restart_steps();
   Held held = held_live();
   if (is_active_)
     return;

@@ -190,7 +190,6 @@ class Session:
         self.clock_drift_ns = 0
         self.forks = 0
         self._stopped_ns: int | None = None  # monotonic; None while it records
-        self._resumed_ns: list[int] = []
         self._lease = lease
         self._joiner: PhaseJoiner | None = None
         self._converter: PhaseConverter | None = None
@@ -227,8 +226,6 @@ class Session:
                 undo.callback(HookManager.deactivate, self.id)
                 self.core.activate()
                 undo.pop_all()
-            if self._stopped_ns is not None:
-                self._resumed_ns.append(time.monotonic_ns())
             self._stopped_ns = None
 
     def deactivate(self, *, flushing: bool = False) -> None:
@@ -404,7 +401,7 @@ class Session:
         if not self.plan.follows_steps or self.added_profiles:
             return None
         base_ns = int(self._started["realtime_base_ns"])
-        return steady_facts(ended, base_ns, self._resumed_ns)
+        return steady_facts(ended, base_ns)
 
     def _store_counters(self, formats: Sequence[str]) -> list[str]:
         """Join the phases that are left, before any is written; return what to say of them all."""

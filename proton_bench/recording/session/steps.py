@@ -6,7 +6,7 @@ import functools
 import re
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -26,20 +26,15 @@ def step() -> None:
     native.mark_step("declared", "step")
 
 
-def steady_facts(
-    ended: Mapping[str, Any], base_ns: int, resumed_ns: Sequence[int]
-) -> dict[str, Any] | None:
+def steady_facts(ended: Mapping[str, Any], base_ns: int) -> dict[str, Any] | None:
     """Return the facts of the steady steps of a run; None where none are known.
 
     Args:
         ended: The facts of the whole run.
         base_ns: What to add to CLOCK_MONOTONIC for unix time, in ns.
-        resumed_ns: When the session went on to record after pauses, which belong to no step.
     """
     window = native.whole_window()
     if window is None or window["count"] < _FEWEST:
-        return None
-    if any(window["begin_ns"] < each <= window["end_ns"] for each in resumed_ns):
         return None
     periods = sorted(window.pop("periods_ns"))
     begin_ns, end_ns = window.pop("begin_ns") + base_ns, window.pop("end_ns") + base_ns

@@ -22,27 +22,6 @@ constexpr uint32_t kDeepest = 3;      // scopes around one that may be a step
 constexpr uint64_t kMostInside = 32;
 constexpr int64_t kLongStep_ns = 1'000'000'000;
 
-/// What may turn out to be the steps of the program.
-struct Candidate {
-  StepMark mark = StepMark::kGraph;
-  uint32_t depth = 0;
-  std::string name;
-  uint64_t count = 0;
-  int64_t first_ns = 0;
-
-  /// The highest makes the steps.
-  uint32_t rank() const {
-    return static_cast<uint32_t>(mark) * (kDeepest + 1) + (kDeepest - depth);
-  }
-  /// Whether its marks stand at the ends of steps.
-  bool is_at_end() const { return mark >= StepMark::kOptimizer; }
-  uint64_t least() const {
-    if (mark == StepMark::kOptimizer)
-      return kLeastOptimizer;
-    return mark > StepMark::kOptimizer ? 1 : kLeastRepeats;
-  }
-};
-
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 /// Whether the names are equal but for their numbers.
@@ -60,6 +39,39 @@ bool is_alike(std::string_view one, std::string_view other) {
   }
   return i == one.size() && j == other.size();
 }
+
+struct Mark {
+  StepMark kind;
+  uint32_t depth;
+  const ThreadState *thread; ///< others may be at other steps
+  std::string_view name;
+};
+
+/// What may turn out to be the steps of the program.
+struct Candidate {
+  StepMark mark = StepMark::kGraph;
+  uint32_t depth = 0;
+  const ThreadState *thread = nullptr;
+  std::string name;
+  uint64_t count = 0;
+  int64_t first_ns = 0;
+
+  bool has(const Mark &other) const {
+    return mark == other.kind && depth == other.depth && thread == other.thread &&
+           is_alike(name, other.name);
+  }
+  /// The highest makes the steps.
+  uint32_t rank() const {
+    return static_cast<uint32_t>(mark) * (kDeepest + 1) + (kDeepest - depth);
+  }
+  /// Whether its marks stand at the ends of steps.
+  bool is_at_end() const { return mark >= StepMark::kOptimizer; }
+  uint64_t least() const {
+    if (mark == StepMark::kOptimizer)
+      return kLeastOptimizer;
+    return mark > StepMark::kOptimizer ? 1 : kLeastRepeats;
+  }
+};
 
 bool shows_step(StepMark mark, ShadowStack &stack) {
   if (mark < StepMark::kOptimizer && stack.depth() > kDeepest)
@@ -85,16 +97,15 @@ public:
     listener_ = listener;
   }
 
-  void mark(StepMark mark, std::string_view name, uint32_t depth) {
+  void mark(const Mark &mark) {
     std::lock_guard lock(mutex_);
     if (!listener_)
       return;
-    if (leader_ && leader_->mark == mark && leader_->depth == depth &&
-        is_alike(leader_->name, name))
+    if (leader_ && leader_->has(mark))
       return begin_step();
-    if (leader_ && begun_ >= kSettled && mark < StepMark::kScope)
+    if (leader_ && begun_ >= kSettled && mark.kind < StepMark::kScope)
       return;
-    Candidate *found = candidate(mark, name, depth);
+    Candidate *found = candidate(mark);
     if (!found || ++found->count < found->least() || (leader_ && !is_better(*found)))
       return;
     leader_ = *found;
@@ -103,6 +114,13 @@ public:
     open_ = {};
     whole_.reset();
     begin_step();
+  }
+
+  /// The next step begins the first window.
+  void restart() {
+    std::lock_guard lock(mutex_);
+    before_ += std::exchange(begun_, 0);
+    whole_.reset();
   }
 
   std::optional<StepWindow> whole() {
@@ -131,22 +149,30 @@ private:
     begun_ = 0;
   }
 
-  Candidate *candidate(StepMark mark, std::string_view name, uint32_t depth) {
-    for (Candidate &each : candidates_)
-      if (each.mark == mark && each.depth == depth && is_alike(each.name, name))
-        return &each;
-    if (candidates_.size() >= kMostCandidates)
-      return nullptr;
-    return &candidates_.emplace_back(Candidate{mark, depth, std::string(name), 0, monotonic_ns()});
+  /// Null where there are too many that came twice.
+  Candidate *candidate(const Mark &mark) {
+    auto found = std::find_if(candidates_.begin(), candidates_.end(),
+                              [&](const Candidate &each) { return each.has(mark); });
+    if (found != candidates_.end())
+      return &*found;
+    if (candidates_.size() >= kMostCandidates) {
+      auto once = [](const Candidate &each) { return each.count < 2; };
+      auto oldest = std::find_if(candidates_.begin(), candidates_.end(), once);
+      if (oldest == candidates_.end())
+        return nullptr;
+      candidates_.erase(oldest);
+    }
+    return &candidates_.emplace_back(
+        Candidate{mark.kind, mark.depth, mark.thread, std::string(mark.name), 0, monotonic_ns()});
   }
 
   bool is_better(const Candidate &other) const {
     if (other.rank() <= leader_->rank())
       return false;
-    if (other.mark != leader_->mark || begun_ < kMostInside * other.count)
+    uint64_t over = other.count - 1;
+    if (other.mark != leader_->mark || begun_ < kMostInside * over)
       return true;
-    auto repeats = static_cast<int64_t>(other.count - 1);
-    return monotonic_ns() - other.first_ns < kLongStep_ns * repeats;
+    return monotonic_ns() - other.first_ns < kLongStep_ns * static_cast<int64_t>(over);
   }
 
   void begin_step() {
@@ -198,12 +224,15 @@ void follow_steps(WindowListener listener) { Steps::instance().follow(listener);
 
 void mark_step(StepMark mark, std::string_view name) noexcept {
   try {
-    ShadowStack &stack = this_thread().stack;
-    if (shows_step(mark, stack))
-      Steps::instance().mark(mark, name, mark == StepMark::kScope ? stack.depth() : 0);
+    ThreadState &thread = this_thread();
+    uint32_t depth = mark == StepMark::kScope ? thread.stack.depth() : 0;
+    if (shows_step(mark, thread.stack))
+      Steps::instance().mark({mark, depth, &thread, name});
   } catch (...) { // no memory: the step before goes on
   }
 }
+
+void restart_steps() { Steps::instance().restart(); }
 
 std::optional<StepWindow> whole_window() { return Steps::instance().whole(); }
 

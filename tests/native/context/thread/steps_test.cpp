@@ -1,5 +1,7 @@
 #include "context/thread/steps.h"
 
+#include <thread>
+
 #include "check.h"
 #include "context/thread/thread_state.h"
 
@@ -120,4 +122,29 @@ TEST(a_forked_child_follows_no_steps) {
   forget_steps_after_fork();
   scopes(5);
   CHECK(step_marks() == 0 && !whole_window());
+}
+
+TEST(names_that_come_once_do_not_hide_the_steps) {
+  begin();
+  for (int i = 0; i < 100; ++i)
+    mark_step(StepMark::kScope, std::string(static_cast<size_t>(i + 1), 'x'));
+  scopes(4);
+  CHECK_EQ(step_marks(), 4);
+}
+
+TEST(steps_are_those_of_one_thread) {
+  begin();
+  scopes(5);
+  std::thread([] { scopes(50); }).join();
+  CHECK_EQ(step_marks(), 5);
+}
+
+TEST(after_a_pause_windows_begin_anew) {
+  begin();
+  scopes(2 + 9);
+  restart_steps();
+  CHECK(!whole_window());
+  scopes(3);
+  CHECK(step_marks() == 14 && g_firsts == 2);
+  CHECK(whole_window() && whole_window()->first == 12 && whole_window()->count == 1);
 }
