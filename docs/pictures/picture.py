@@ -24,7 +24,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from proton_bench.formats.registry import read_profile, write_profile
+from proton_bench.formats.registry import find_format, read_profile, write_profile
+from proton_bench.model.profile import Profile
 
 __all__ = ["FOLDER", "PICTURES", "screen", "text_of"]
 
@@ -89,13 +90,21 @@ def text_of(svg: str) -> str:
 def keep(recorded: Path, kept: Path) -> None:
     """Keep a profile without the names of the machine and its folders."""
     profile = read_profile(recorded)
+    if profile.steady:
+        native = find_format("proton")
+        steady = native.encode(_anonymous(native.decode(profile.steady, str(recorded))))
+        profile = dataclasses.replace(profile, steady=steady)
+    write_profile(_anonymous(profile), kept)
+
+
+def _anonymous(profile: Profile) -> Profile:
     folder = str(profile.provenance["directory"])
     strings = tuple(
         LIBRARIES.sub(r"/usr/lib/\1", text.replace(f"{folder}/", f"{HOME}/"))
         for text in profile.strings
     )
     facts = profile.provenance.updated(directory=HOME, host="", system="Linux", pid=1)
-    write_profile(dataclasses.replace(profile, strings=strings, provenance=facts), kept)
+    return dataclasses.replace(profile, strings=strings, provenance=facts)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from docs.pictures import picture
 from proton_bench.analysis.why.findings import FINDINGS
 from proton_bench.analysis.why.verdict import KINDS
 from proton_bench.cli.app import COMMANDS, ROOT_OPTIONS, build_app
-from proton_bench.formats.registry import read_profile
+from proton_bench.formats.registry import read_steps
 from proton_bench.plugin import hookspecs
 from proton_bench.report.text.summary import summary_lines
 
@@ -88,7 +88,8 @@ def test_the_picture_shows_what_the_command_shows(name: str) -> None:
     [("README.md", "train.proton"), ("docs/tutorials/first_profile.md", "network.proton")],
 )
 def test_the_page_quotes_what_the_run_of_its_picture_printed(page: str, name: str) -> None:
-    printed = summary_lines(read_profile(picture.FOLDER / name), name, 110)
+    (profile,) = read_steps([picture.FOLDER / name])
+    printed = summary_lines(profile, name, 110)
 
     assert "\n".join(printed) in (ROOT / page).read_text(encoding="utf-8")
 

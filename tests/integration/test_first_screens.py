@@ -24,7 +24,7 @@ from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import Selection
 from proton_bench.analysis.why.answer import why
 from proton_bench.cli.show import show
-from proton_bench.formats.registry import read_profile
+from proton_bench.formats.registry import read_steps
 from proton_bench.gate.history.history import History
 from proton_bench.model.device import Variant
 from proton_bench.model.metrics.device_use import DeviceUse
@@ -123,7 +123,7 @@ def test_first_screen(
 def test_summary(name: str, width: int, golden: SnapshotAssertion) -> None:
     file = PROFILES[name]
 
-    lines = summary_lines(read_profile(file), file.name, width)
+    lines = summary_lines(read_steps([file])[0], file.name, width)
 
     assert "\n".join(lines) == golden(name=f"{name}-{width}-summary")
 
@@ -189,7 +189,7 @@ def plain_screen(report: RenderableType, width: int) -> str:
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["counted", "training", "eager", "samples", "graph"])
 def test_why(name: str, width: int, golden: SnapshotAssertion) -> None:
-    profile = read_profile(PROFILES[name]) if name in PROFILES else counted_run()
+    profile = read_steps([PROFILES[name]])[0] if name in PROFILES else counted_run()
 
     found = why_screen(profile, f"{name}.proton", width, None)
 

@@ -164,9 +164,10 @@ class WhyRowReport:
             yield from prose(console, path, HEADING, edge=edge)
             for line in _row_lines(row, self.answer):
                 yield from prose(console, visible(line, _MAX_TEXT), None, edge=edge)
+        word = "run" if self.answer.steps is None else "step"
         for finding in _about(self.answer):
             text = (
-                f"finding of the whole run: {finding.text}; saves at most "
+                f"finding of the whole {word}: {finding.text}; saves at most "
                 f"{duration_text(finding.gain_ns)}: {finding.helps}"
             )
             yield from prose(console, visible(text, _MAX_TEXT), None, edge=edge)
@@ -211,7 +212,8 @@ def _advice(about: Finding | Verdict, answer: Answer) -> Iterator[str]:
         yield f"usually helps: {about.helps}"
     if about.gain_ns is not None:
         gain, part = duration_text(about.gain_ns), share_text(about.gain_ns, answer.span_ns)
-        whole = "the run" if answer.is_length_known else "all work"
+        length = "the run" if answer.steps is None else "the step"
+        whole = length if answer.is_length_known else "all work"
         yield f"saves at most: {gain}, {part} of {whole}, at the same work"
     if about.source:
         yield f"rule: {about.source}"

@@ -349,9 +349,9 @@ def steps_line(profile: Profile) -> str:
         return ""
     spread = share_text(steps.high_ns - steps.low_ns, max(steps.median_ns, 1), decimals=0)
     return (
-        f"{steps_text(steps)}, median {duration_text(steps.median_ns)}, spread {spread}; "
-        f"set-up and warm-up took {duration_text(steps.before_ns)} of "
-        f"{duration_text(steps.run_ns)} (--whole)"
+        f"{steps_text(steps)}, whose median is {duration_text(steps.median_ns)}, 80 % of them "
+        f"within {spread}; {duration_text(steps.before_ns)} of the run's "
+        f"{duration_text(steps.run_ns)} came before, see --whole"
     )
 
 

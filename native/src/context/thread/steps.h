@@ -34,8 +34,8 @@ void follow_steps(WindowListener listener);
 
 /// A step of this kind begins on the calling thread, or ends where the kind marks ends: a step
 /// lasts from one mark to the next. Numbers in the name do not count. Does nothing in tests, and
-/// for what shows no step where it stands: inside of layers and operators, or of many scopes. The steps are
-/// those of one thread.
+/// for what shows no step where it stands: inside of layers and operators, or of many scopes. The
+/// steps are those of one thread.
 void mark_step(StepMark mark, std::string_view name) noexcept;
 
 /// The program was not recorded for a while: windows begin anew. [any thread]
