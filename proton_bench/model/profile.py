@@ -247,7 +247,7 @@ class Profile:
         the first start to the last end; its ``parts`` name the process of each profile.
 
         Raises:
-            UsageError: There is no profile.
+            UsageError: ``profiles`` is empty.
             MetricError: A metric differs in type or aggregation between the profiles.
         """
         merged: Profile = call("merge", profiles)

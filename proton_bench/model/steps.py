@@ -16,7 +16,7 @@ _KEY = "steps"
 LEAST_SAMPLED_NS = 200_000_000
 HOST_WALL = "host_wall (ns)"
 SAMPLED = frozenset({HOST_WALL, "idle (ns)", "other_threads (ns)"})
-_LEAST_SAMPLED = 0.5  # of the steps; fewer samples are no picture of them
+_LEAST_SAMPLED = 0.5  # of the steps; fewer samples do not represent them
 _DURATIONS = ("busy_ns", "idle_ns", "long_idle_ns", "waiting_ns", "uncertain_ns")
 _LARGEST = 2**63 - 1
 

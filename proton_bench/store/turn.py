@@ -3,7 +3,7 @@
 deltalake lets two commands merge the same files at once, so that each row is there twice, and two
 that sum the same profiles would count these twice.
 
-The log of the table ``profiles`` says until when somebody has the turn: as the version of an
+The log of the table ``profiles`` says until when a process has the turn: as the version of an
 application's transaction, of which two commits over one version of the table cannot both succeed.
 """
 

@@ -59,7 +59,7 @@ def compile_library(sources: Sequence[Path], target: Path, options: Sequence[str
     """Compile a double as one file, which reads headers once; it appears complete.
 
     Raises:
-        NoCompilerError: There is no compiler.
+        NoCompilerError: No compiler was found.
     """
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
@@ -85,7 +85,7 @@ def doubles(folder: Path, *, with_subscribe_v2: bool = False) -> Doubles:
     libcupti has from 13.0 on.
 
     Raises:
-        NoCompilerError: There is no compiler.
+        NoCompilerError: No compiler was found.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:

@@ -21,7 +21,7 @@ from proton_bench.model.frame import COLLECTION_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.metrics.spans import WALL, Ranges, is_span, ranges_of
 from proton_bench.model.profile import Profile
-from proton_bench.model.steps import steps_in
+from proton_bench.model.steps import SAMPLED, steps_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ OTHER_THREADS = "other_threads (ns)"
 NOT_RECORDED = "<not recorded>"
 IMPORTS = "imports"
 # Samples say where the main thread was, also in a program that launched and entered nothing.
-HOST_METRICS = frozenset({HOST_WALL, IDLE, OTHER_THREADS})
+HOST_METRICS = SAMPLED
 
 _SPAN = MetricSpec(WALL, Aggregation.EXCLUSIVE)
 _USUAL_HZ, _SLACK = 100.0, 2.0

@@ -18,10 +18,10 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKi
 from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
+from proton_bench.model.steps import SAMPLED
 
 TRIALS = "<autotune>"  # the frame of an autotuner's trials, which upstream does not have
 _NOT_RECORDED = "<not recorded>"
-_HOST = frozenset({"host_wall (ns)", "idle (ns)", "other_threads (ns)"})
 # A row with any other metric was given values by the program.
 _RECORDED = frozenset({"time (ns)", "count", WALL})
 _METADATA, _HELPER = "__proton_launch_metadata", "<metric>"
@@ -39,7 +39,7 @@ def upstream_tree(profile: Profile) -> Profile:
     - Values that were given under capture have the row of the kernel that would have kept them.
     - Samples of the host are left out.
     """
-    columns = {name: each for name, each in profile.columns.items() if name not in _HOST}
+    columns = {name: each for name, each in profile.columns.items() if name not in SAMPLED}
     return _Reshaping(replace(profile, columns=columns)).run()
 
 

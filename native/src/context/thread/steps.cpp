@@ -13,7 +13,7 @@ namespace {
 
 // A program that has done so many steps of one kind does not turn out to consist of another.
 constexpr uint64_t kSettled = 16;
-constexpr uint64_t kLeastRepeats = 3;   // of a scope, a layer or a graph that nobody called a step
+constexpr uint64_t kLeastRepeats = 3;   // of a scope, a layer or a graph not declared as a step
 constexpr uint64_t kLeastOptimizer = 2; // the first one ends what came before the first step
 constexpr size_t kMostCandidates = 64;
 constexpr size_t kMostPeriods = 4096; // of one window

@@ -254,7 +254,7 @@ NEGATIVE: Mapping[str, RowFacts] = {
     "waiting for memory that is not measured": kernel(
         stalls=stalled(long_scoreboard=0.9), uses=uses(tensor=0.0, dram=0.1)
     ),
-    "a busy pipe is no latency": kernel(stalls=stalled(math_pipe_throttle=0.9)),
+    "a busy pipe, not latency": kernel(stalls=stalled(math_pipe_throttle=0.9)),
     "reasons without a majority": kernel(
         stalls=stalled(barrier=0.2, wait=0.15, membar=0.1), uses=uses(dram=0.1)
     ),
