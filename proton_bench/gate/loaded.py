@@ -162,8 +162,9 @@ def check_validity(kept: KeptRuns, revision: Revision | None) -> Validity:
             places = (root, str(kept.folder / TREE))
             modules_alone = [each for each in [*base, *new] if not each.is_script]
             if not loads_any(modules_alone, changed, places=places):
-                is_script = loads_any([*base, *new], changed, places=places)
-                notes.append(_unmeasured_script(revision.ref) if is_script else _idle(revision.ref))
+                loaded = [loads_any([*base, *new], [each], places=places) for each in changed]
+                only_script = bool(loaded) and all(loaded)
+                (fatal if only_script else notes).append(_unmeasured(revision.ref, only_script))
     return Validity(tuple(fatal), tuple(notes))
 
 
@@ -183,20 +184,18 @@ def _alike(files: list[str], ref: str) -> Note:
     )
 
 
-def _idle(ref: str) -> Note:
+def _unmeasured(ref: str, only_script: bool) -> Note:  # noqa: FBT001
+    if only_script:
+        return Note(
+            Reason.NOT_COMPARABLE,
+            f"only the script changed since {ref}, and both sides ran the current one: it measures "
+            "the modules that it imports, which are the same. To compare two scripts, name the old "
+            "one with --base, such as --base old.py",
+        )
     return Note(
         Reason.NOTICE,
         f"no side loaded a file that changed since {ref} as a module; if the changed code has to "
         "be built, give each side its own environment with --setup",
-    )
-
-
-def _unmeasured_script(ref: str) -> Note:
-    return Note(
-        Reason.NOTICE,
-        f"of the files that changed since {ref} only the script was loaded, and both sides ran "
-        "the current one: it measures the modules that it imports. To compare two scripts, name "
-        "the old one with --base, such as --base old.py",
     )
 
 

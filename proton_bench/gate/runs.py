@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from proton_bench.analysis.accounting.host_time import HOST_METRICS
 from proton_bench.analysis.run import Run
 from proton_bench.errors import (
     InterruptedExperimentError,
@@ -41,6 +40,7 @@ from proton_bench.gate.progress import Progress
 from proton_bench.gate.project import shown
 from proton_bench.gate.slot import Slot, Stage, missing
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import SAMPLED
 from proton_bench.recording.children.children import files_of_children
 from proton_bench.support.files import refused, remove_files, write_file
 from proton_bench.support.inputs import read_file, unreadable
@@ -473,7 +473,7 @@ class Series:
             raise self._failed(slot, "wrote no profile")
         run = KeptRun(slot, tuple(os.path.basename(file) for file in files), ended.seconds)
         profile = self.kept.read(run).profile
-        recorded = [each for name, each in profile.columns.items() if name not in HOST_METRICS]
+        recorded = [each for name, each in profile.columns.items() if name not in SAMPLED]
         if not any(column.valid.any() for column in recorded):
             raise self._failed(slot, "recorded nothing: no launch and no scope")
         return run

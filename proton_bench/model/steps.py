@@ -13,8 +13,9 @@ from proton_bench.model.provenance import Provenance
 
 _KEY = "steps"
 # The host is sampled about 100 times a second; fewer samples say nothing of it.
-LEAST_SAMPLED_NS = 200_000_000
+LEAST_SAMPLED_NS = 100_000_000
 HOST_WALL = "host_wall (ns)"
+# Where the threads were, also in a program that launched and entered nothing.
 SAMPLED = frozenset({HOST_WALL, "idle (ns)", "other_threads (ns)"})
 _LEAST_SAMPLED = 0.5  # of the steps; fewer samples do not represent them
 _DURATIONS = ("busy_ns", "idle_ns", "long_idle_ns", "waiting_ns", "uncertain_ns")

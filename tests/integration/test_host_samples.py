@@ -16,7 +16,6 @@ import pytest
 from integration.conftest import Run
 
 from proton_bench.analysis.accounting.host_time import (
-    HOST_WALL,
     NOT_RECORDED,
     OTHER_THREADS,
     host_paths,
@@ -25,6 +24,7 @@ from proton_bench.analysis.accounting.host_time import (
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import HOST_WALL
 
 SAMPLED = {"PROTON_BENCH_HOST_SAMPLES": "100"}
 # A slow import, a slow set-up of pure Python, a loader that waits, and its times on stdout.

@@ -21,7 +21,7 @@ from proton_bench.model.frame import COLLECTION_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.metrics.spans import WALL, Ranges, is_span, ranges_of
 from proton_bench.model.profile import Profile
-from proton_bench.model.steps import SAMPLED, steps_in
+from proton_bench.model.steps import HOST_WALL, steps_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Recorded:
         return {
             "in recorded work": self.work_ns,
             "elsewhere in scopes": covered_ns - self.work_ns,
-            "without a row": self.run_ns - covered_ns,
+            "not recorded": self.run_ns - covered_ns,
         }
 
 
@@ -107,13 +107,10 @@ def _outermost_ns(profile: Profile) -> float | None:
     return total * SECONDS[column.spec.unit] / SECONDS["ns"]
 
 
-HOST_WALL = "host_wall (ns)"
 IDLE = "idle (ns)"
 OTHER_THREADS = "other_threads (ns)"
 NOT_RECORDED = "<not recorded>"
 IMPORTS = "imports"
-# Samples say where the main thread was, also in a program that launched and entered nothing.
-HOST_METRICS = SAMPLED
 
 _SPAN = MetricSpec(WALL, Aggregation.EXCLUSIVE)
 _USUAL_HZ, _SLACK = 100.0, 2.0

@@ -7,13 +7,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from proton_bench.analysis.accounting.host_time import with_measured_times
 from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.benchmark_calls import BenchmarkCalls, with_equal_calls
 from proton_bench.analysis.compare.breakdown import break_down
 from proton_bench.analysis.compare.pairing import PairedTree, pair
 from proton_bench.analysis.compare.run_rows import Identity
 from proton_bench.analysis.kernels.stall_reasons import ALL, has_samples
-from proton_bench.analysis.metrics.derive import prepare, values_of
+from proton_bench.analysis.metrics.derive import (
+    is_of_host,
+    is_timed_by_host,
+    prepare,
+    values_of,
+)
 from proton_bench.analysis.metrics.measure import Measure, find_measure
 from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.naming.layers import fold_layers, fold_steps
@@ -28,6 +34,7 @@ from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
+from proton_bench.model.steps import HOST_WALL
 
 _LARGEST_SUM = 2.0**62
 
@@ -337,6 +344,19 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
     return replace(found, scaled=scaled)
 
 
+def reported_metric(metric: str | None, runs: Sequence[Run]) -> str | None:
+    """Return what a report compares: the time of the main thread where no device worked.
+
+    Gates compare recorded work, which does not depend on when samples were taken.
+
+    Args:
+        metric: What was asked for, None for the default.
+        runs: All runs.
+    """
+    is_default = metric is None and all(is_timed_by_host(run.profile) for run in runs)
+    return HOST_WALL if is_default else metric
+
+
 def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
     """Return what to compare; lines have only samples."""
     if options.metric is not None or options.by is not By.LINE:
@@ -351,6 +371,8 @@ def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
 
 
 def _prepared(profile: Profile, options: CompareOptions) -> Profile:
+    if options.metric is not None and is_of_host(options.metric.strip().lower()):
+        profile = with_measured_times(profile)
     shown = fold_trials(drop_metadata(profile))
     if options.fold_frames:
         shown = fold_library_frames(fold_nested(shown, counted=False), counted=False)

@@ -23,7 +23,6 @@ from proton_bench.analysis.accounting.device_use import (
     with_device_use,
 )
 from proton_bench.analysis.accounting.host_time import (
-    HOST_WALL,
     IDLE,
     OTHER_THREADS,
     other_threads,
@@ -59,6 +58,7 @@ from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.metrics.spans import is_span
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import HOST_WALL
 from proton_bench.plugin.others import offered_by_others
 
 _OF_HOST = tuple(MetricSpec(name).base for name in (HOST_WALL, OTHER_THREADS))
@@ -179,9 +179,9 @@ def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
 
 def _clock(profile: Profile, recorded: Mapping[str, str]) -> str | None:
     """Return the metric of a table: of a run without a device one that all host rows have."""
+    if is_timed_by_host(profile):
+        return HOST_WALL
     if not runs_on_devices(profile):
-        if _is_number(profile, HOST_WALL):
-            return HOST_WALL
         span = next((name for name in recorded.values() if is_span(profile.columns[name])), None)
         if span is not None and ("time" in recorded or "cycles" not in recorded):
             return span
@@ -237,7 +237,7 @@ def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
         MetricError: A metric needs launches that the profile says nothing of.
     """
     asked = [name.strip().lower() for name in metrics]
-    if any(name.removeprefix(SELF).startswith(_OF_HOST) for name in asked):
+    if any(map(is_of_host, asked)):
         profile = with_measured_times(profile)
     if CALLS in asked:
         profile = with_entered(profile)
@@ -248,6 +248,16 @@ def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
     if not any(metric.needs_samples for metric in derived) and not _has_no_samples(profile):
         profile = replace(profile, distributions={})
     return profile
+
+
+def is_of_host(name: str) -> bool:
+    """Return whether a metric, in lower case, is time of the program's threads."""
+    return name.removeprefix(SELF).startswith(_OF_HOST)
+
+
+def is_timed_by_host(profile: Profile) -> bool:
+    """Return whether the clock of a profile is the program's main thread, as no device worked."""
+    return not runs_on_devices(profile) and _is_number(profile, HOST_WALL)
 
 
 def _has_no_samples(profile: Profile) -> bool:

@@ -12,6 +12,7 @@ from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.run import Run
 from proton_bench.errors import EmptyProfileError, MetricError, UsageError
 from proton_bench.model.metrics.metric import MetricSpec
+from proton_bench.model.steps import SAMPLED
 
 # Default metrics, best first.
 _PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples", "count")
@@ -41,9 +42,10 @@ class Measure:
 
     @property
     def has_latency(self) -> bool:
-        """Whether it has a value per launch; samples depend on their period."""
+        """Whether it has a value per launch; those of samples depend on their period."""
         base = MetricSpec(self.source).base.lower()
-        return self.is_additive and base != "count" and not is_sample_count(base)
+        is_timed = base != "count" and not is_sample_count(base) and self.source not in SAMPLED
+        return self.is_additive and is_timed
 
 
 def find_measure(runs: Sequence[Run], name: str | None) -> Measure:

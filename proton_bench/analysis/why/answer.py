@@ -32,6 +32,7 @@ _SEPARATOR, _ARROW = "/", "›"
 MOST_ROWS = 100
 _LEAST_PART = 0.01  # of the run
 _TOP_LEVEL = " <module>"
+_WORDS = re.compile(r"[^\s:]+")
 _MOST_ADDED = 2  # names that tell rows of equal places apart
 
 
@@ -125,7 +126,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         run, texts = _readable(profile, Readable(fold_layers=False))  # it may name an equal layer
         found = _chosen(run, texts, path)
     findings = find(run)
-    finding = next((each for each in findings if each.id == path), None)
+    finding = next((each for each in findings if path in {*_names(each, is_row=bool(found))}), None)
     if finding is not None:
         findings, found = (finding,), [row for row in finding.rows if run.verdicts.of(row)]
     elif path is not None and not found:
@@ -164,6 +165,14 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         host=_host(run),
         below=frozenset(_below(run, rows[0])) if path is not None and rows else frozenset(),
     )
+
+
+def _names(finding: Finding, *, is_row: bool) -> Iterator[str]:
+    """Yield what chooses a finding: its id and, where no row has it, words of its lines of code."""
+    yield finding.id
+    for each in () if is_row else finding.evidence:
+        if each.id == "host.line":
+            yield from _WORDS.findall(each.text)
 
 
 def _below(run: WholeRun, row: int) -> range:

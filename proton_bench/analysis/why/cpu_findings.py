@@ -1,9 +1,10 @@
-"""Findings of runs in which no device worked: the operators in which the time is."""
+"""Findings of runs in which no device worked: operators with the time, and code outside of them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from proton_bench.analysis.accounting.host_time import IMPORTS, own_lines, recorded_of
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.rules import help_for, is_short
 from proton_bench.analysis.why.run import WholeRun
@@ -11,6 +12,8 @@ from proton_bench.analysis.why.verdict import Claim, Evidence
 from proton_bench.support.units import count_text, duration_text
 
 _LEAST_SMALL, _LEAST_HOT = 0.1, 0.1  # of recorded time
+_LEAST_OTHER = 0.1  # of the run
+OTHER_CODE = "other code"  # the pool of its time
 _LEAST_RUN = 0.01
 _ALMOST_ALL = 0.995
 
@@ -38,6 +41,36 @@ def hottest_operators(run: WholeRun) -> Iterator[Claim]:
         if any(facts.launches > 0 for facts in rows.values()):
             text += ", {} of {}".format(*_calls_text(rows.values()))
         yield _claim("ops.hottest", text, rows, helps=help_for(name))
+
+
+def other_code(run: WholeRun) -> Iterator[Claim]:
+    """Find code of the program between recorded operators and scopes, with its longest lines."""
+    spent_ns = other_code_ns(run)
+    if spent_ns < _LEAST_OTHER * run.span_ns:
+        return
+    lines = [
+        Evidence("host.line", f"{duration_text(line_ns)} in {text}", float(line_ns), "ns")
+        for name, text, line_ns in own_lines(run.recorded, run.span_ns, by="wall")
+        if name != IMPORTS
+    ]
+    text = f"code outside recorded work: {duration_text(spent_ns)}"
+    evidence = Evidence("host.outside", text, spent_ns, "ns")
+    if lines:
+        text += f", {lines[0].text}"
+    helps = "" if lines else "record more steps to see its lines, or name its parts with scopes"
+    yield Claim(text, (evidence, *lines), pools={OTHER_CODE: spent_ns}, helps=helps)
+
+
+def other_code_ns(run: WholeRun) -> float:
+    """Return the time of such code without imports and compiling, 0 if unknown or a GPU worked."""
+    times, recorded = run.times, recorded_of(run.recorded)
+    if not run.verdicts.facts.device_kinds <= {"CPU"} or run.devices or times.wall_ns is None:
+        return 0.0
+    if times.host_not_recorded_ns is not None:
+        other_ns = times.host_not_recorded_ns - (times.imports_ns or 0)
+        return max(other_ns - run.compilation.total_ns, 0.0)
+    # Few steps have no samples; what a whole run did before its work is no finding.
+    return recorded.parts.get("not recorded", 0.0) if recorded and run.word == "step" else 0.0
 
 
 def _operators(run: WholeRun) -> dict[int, RowFacts]:

@@ -20,7 +20,10 @@ from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.cpu_findings import (
+    OTHER_CODE,
     hottest_operators,
+    other_code,
+    other_code_ns,
     small_operators,
 )
 from proton_bench.analysis.why.row_facts import RowFacts
@@ -87,6 +90,7 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
         _OUTSIDE: run.outside_ns,
         _WAITING: float(sum(device.use.waiting_ns for device in run.devices)),
         _BUSY: max(run.span_ns - run.idle_ns, 0.0),
+        OTHER_CODE: other_code_ns(run),
     }
     own_ns = run.verdicts.facts.own_ns
     left.update({row: float(own_ns[row]) for row in run.verdicts.facts.rows()})
@@ -737,6 +741,12 @@ FINDINGS: tuple[FindingRule, ...] = (
         "hottest-operators",
         hottest_operators,
         "torch.compile, which fuses operators; smaller types",
+        _TUNING,
+    ),
+    FindingRule(
+        "other-code",
+        other_code,
+        "do it less often, in a faster way, or in other processes beside the step",
         _TUNING,
     ),
     FindingRule(

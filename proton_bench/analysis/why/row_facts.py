@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
-from proton_bench.analysis.accounting.host_time import HOST_WALL, recorded_times, run_ns
+from proton_bench.analysis.accounting.host_time import recorded_times, run_ns
 from proton_bench.analysis.kernels.gpu_facts import (
     counter_facts,
     cpu_counter_error,
@@ -40,6 +40,7 @@ from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.metrics.spans import is_span, spans_of
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
+from proton_bench.model.steps import HOST_WALL
 
 SOURCE = "ceilings"
 _KEY = "ceilings_measured"

@@ -16,7 +16,6 @@ from proton_bench.analysis.accounting.device_use import (
     samples_one_by_one,
 )
 from proton_bench.analysis.accounting.host_time import (
-    HOST_WALL,
     RunTime,
     host_paths,
     run_time_of,
@@ -33,7 +32,7 @@ from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
-from proton_bench.model.steps import length_word, steps_in
+from proton_bench.model.steps import HOST_WALL, length_word, steps_in
 
 # Operators and calls that wait for the device.
 SYNC_OPS = frozenset(

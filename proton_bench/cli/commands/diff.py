@@ -99,7 +99,7 @@ def command(
         raise UsageError("--json and --markdown exclude each other: give one of them")
     before, after = _sides(files or [], base or [], new or [])
     check_profiles([*before, *after])
-    from proton_bench.analysis.compare.compare import CompareOptions, compare
+    from proton_bench.analysis.compare.compare import CompareOptions, compare, reported_metric
     from proton_bench.analysis.compare.ranking import Threshold, rank
     from proton_bench.analysis.compare.readable import with_texts
     from proton_bench.analysis.metrics.samples import is_sample_statistic
@@ -107,10 +107,6 @@ def command(
     from proton_bench.analysis.view.names import NameFilter
     from proton_bench.report.text.diff import DiffReport, diff_document, diff_markdown
 
-    folds = not every_row
-    options = CompareOptions(
-        metric, by, raw_names, ignore_devices, fold_frames=folds, fold_steps=folds
-    )
     words = threshold or ("0" if every_row or as_json else None)
     least = Threshold.parse(words) if words is not None else None
     quantiles = metric is not None and is_sample_statistic(metric)
@@ -118,6 +114,15 @@ def command(
     first, second = (
         [run for word in side for run in _runs(word, steps, quantiles=quantiles)]
         for side in (before, after)
+    )
+    folds = not every_row
+    options = CompareOptions(
+        reported_metric(metric, [*first, *second]),
+        by,
+        raw_names,
+        ignore_devices,
+        fold_frames=folds,
+        fold_steps=folds,
     )
     comparison = compare(first, second, options)
     names = NameFilter(include, exclude)

@@ -61,7 +61,7 @@ def command(
         return
     if path is None:
         report: Any = WhyReport(found, os.fspath(file), lost)
-    elif [each.id for each in found.findings] == [path]:
+    elif not found.rows or [each.id for each in found.findings] == [path]:
         report = WhyFindingReport(found, lost)
     else:
         report = WhyRowReport(found, lost)

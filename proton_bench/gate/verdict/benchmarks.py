@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from proton_bench.analysis.accounting.host_time import HOST_METRICS
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.names import rows_below
@@ -43,6 +42,7 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn
 from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
+from proton_bench.model.steps import SAMPLED
 
 # Row of the whole function.
 ROUND = "round"
@@ -212,7 +212,7 @@ def _escaped(name: str) -> str:
 # -- what is compared ----------------------------------------------------------------------------
 def _recorded(profile: Profile) -> Profile:
     """Return what was recorded, not sampled, with samples only of rows with one per call."""
-    columns = {name: each for name, each in profile.columns.items() if name not in HOST_METRICS}
+    columns = {name: each for name, each in profile.columns.items() if name not in SAMPLED}
     found = {name: profile.samples(name) for name in profile.distributions if name in columns}
     whole = {name: table for name, table in found.items() if table is not None}
     return replace(profile, columns=columns, distributions=whole)

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.choices import By
-from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.compare.compare import CompareOptions, compare, reported_metric
 from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
 from proton_bench.analysis.naming.nested import without_runners
 from proton_bench.analysis.naming.readable import Readable
@@ -221,7 +221,7 @@ def comparison_page(
             f"-m {','.join(metrics)!r} is not one metric: a comparison shows one, such as time/ms"
         )
     by_path = CompareOptions(
-        metric=metrics[0] if metrics else None,
+        metric=reported_metric(metrics[0] if metrics else None, [*base, *new]),
         ignore_devices=ignore_devices,
         fold_frames=True,
         fold_steps=True,

@@ -80,11 +80,17 @@ def test_a_change_that_no_side_loaded_is_noted() -> None:
     assert checked([other], [other], REVISION) == ([], [Reason.NOTICE])
 
 
-def test_a_change_of_the_script_alone_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validity, "changed_files", lambda revision: ["x.py"])
+@pytest.mark.parametrize(
+    ("others", "reasons"),
+    [([], ([Reason.NOT_COMPARABLE], [])), (["kernel.cu"], ([], [Reason.NOTICE]))],
+)
+def test_a_change_of_the_script_alone_is_fatal(
+    others: list[str], reasons: tuple[list[Reason], list[Reason]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validity, "changed_files", lambda revision: ["x.py", *others])
     script = [*NOW, ("/repo/x.py", "1")]
 
-    assert checked([script], [script], REVISION) == ([], [Reason.NOTICE])
+    assert checked([script], [script], REVISION) == reasons
 
 
 @pytest.mark.parametrize("files", [NOW, None])

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from proton_bench.analysis.accounting.host_time import (
-    HOST_WALL,
     IDLE,
     NOT_RECORDED,
     OTHER_THREADS,
@@ -25,6 +24,7 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import ApartBy, Origin
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
+from proton_bench.model.steps import HOST_WALL
 
 SECOND = 10**9
 FACTS = {

@@ -10,7 +10,13 @@ from fakes.profiles import training_profile
 from fakes.runs import GPU, Launched, profile_of, run_of
 
 from proton_bench.analysis.choices import By
-from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare, without_rows
+from proton_bench.analysis.compare.compare import (
+    CompareOptions,
+    Comparison,
+    compare,
+    reported_metric,
+    without_rows,
+)
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
@@ -386,3 +392,34 @@ def test_rates_of_rows_left_out_are_not_numbers() -> None:
     found = without_rows(whole, np.ones(len(whole), dtype=np.bool_))
 
     assert not found.inclusive.base_valid.any()
+
+
+def host_run(*, operator_ns: int, loader_ns: int, device: str = "CPU") -> Run:
+    """Return a run with an operator, and code beside it that was sampled every 10 ms."""
+    builder = ProfileBuilder()
+    for name in ("host_wall (ns)", "time (ns)"):
+        builder.declare(name, Aggregation.INCLUSIVE)
+    outside = builder.add(0, "<not recorded>", FrameKind.PYTHON)
+    builder.add(outside, "train.py:8@batches", metrics={"host_wall (ns)": loader_ns})
+    metrics = {"time (ns)": operator_ns, "host_wall (ns)": 10_000_000}
+    builder.add(0, "aten::mm", FrameKind.OP, metrics=metrics, device=Device(device, 0))
+    span = {"start_time_ns": 1, "end_time_ns": 1 + operator_ns + loader_ns}
+    return Run(builder.build(provenance=span), "run")
+
+
+def test_reports_of_runs_without_a_device_compare_the_time_of_the_program() -> None:
+    base = host_run(operator_ns=4_000_000, loader_ns=60_000_000)
+    new = host_run(operator_ns=5_000_000, loader_ns=20_000_000)
+    metric = reported_metric(None, [base, new])
+
+    comparison = compare([base], [new], CompareOptions(metric))
+
+    found = changes(comparison)
+    assert found[""] == (70_000_000, 30_000_000, -40_000_000)
+    assert found["aten::mm"] == (4_000_000, 5_000_000, 1_000_000)  # measured, not sampled
+    assert found["<not recorded>/train.py:8@batches"][2] == -41_000_000
+    assert comparison.inclusive.split is None
+    assert reported_metric("count", [base, new]) == "count"
+    assert (
+        reported_metric(None, [base, host_run(operator_ns=1, loader_ns=1, device="CUDA")]) is None
+    )

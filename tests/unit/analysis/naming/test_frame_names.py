@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.accounting.host_time import HOST_WALL, NOT_RECORDED
+from proton_bench.analysis.accounting.host_time import NOT_RECORDED
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.analysis.naming.nested import without_runners
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
+from proton_bench.model.steps import HOST_WALL
 from proton_bench.support.text import visible
 
 SITE = "/home/x/.venv/lib/python3.11/site-packages"

@@ -18,7 +18,6 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
-from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
 MS = 1_000_000
@@ -55,58 +54,6 @@ def used(
 
 def found_in(profile: Profile) -> dict[str, Finding]:
     return {finding.id: finding for finding in find(WholeRun.of(profile))}
-
-
-CPU = Device("CPU", 0)
-
-
-def test_operators_on_a_processor_are_named_over_all_their_rows() -> None:
-    profile = counted_profile(
-        Kernel(path="a/aten::bmm", time_ns=30.0 * MS, count=6, kind=FrameKind.OP, device=CPU),
-        Kernel(path="b/aten::bmm", time_ns=20.0 * MS, count=4, kind=FrameKind.OP, device=CPU),
-        Kernel(path="b/aten::add", time_ns=41.0 * MS, count=9000, kind=FrameKind.OP, device=CPU),
-        Kernel(path="aten::relu", time_ns=9.0 * MS, count=10, kind=FrameKind.OP, device=CPU),
-    )
-
-    found = found_in(profile)
-
-    assert found.keys() == {"hottest-operators", "small-operators"}
-    assert found["hottest-operators"].gain_ns == 50 * MS
-    assert "aten::bmm: 50 ms" in found["hottest-operators"].text
-    assert "10 calls of 5 ms" in found["hottest-operators"].text
-    assert found["small-operators"].gain_ns == 41 * MS
-    assert "9 000 calls of 4.556 us" in found["small-operators"].text
-
-
-def test_time_of_other_threads_saves_no_more_than_the_run() -> None:
-    builder = ProfileBuilder()
-    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
-    for name, thread, seconds in (
-        ("wait", "host_wall (ns)", 2),
-        ("fetch", "other_threads (ns)", 9),
-        ("<not recorded>", "host_wall (ns)", 1),
-    ):
-        metrics = {thread: seconds * SECOND}
-        if name != "<not recorded>":
-            metrics["wall (ns)"] = seconds * SECOND
-        builder.add(0, name, FrameKind.SCOPE, metrics=metrics)
-    profile = builder.build(provenance={"start_time_ns": 1, "end_time_ns": 1 + 3 * SECOND})
-
-    run = WholeRun.of(profile)
-    gains = {finding.text.partition(":")[0]: finding.gain_ns for finding in find(run)}
-
-    assert gains == {"fetch": 3 * SECOND, "wait": 2 * SECOND}
-    assert sum(finding.own_ns for finding in find(run)) == 3 * SECOND
-    assert run.times.host_recorded_ns == 2 * SECOND
-
-
-def test_operators_beside_a_device_are_no_findings() -> None:
-    profile = counted_profile(
-        Kernel(path="aten::bmm", time_ns=30.0 * MS, kind=FrameKind.OP, device=CPU),
-        Kernel(path="k", time_ns=30.0 * MS),
-    )
-
-    assert not {"hottest-operators", "small-operators"} & found_in(profile).keys()
 
 
 def test_time_before_and_after_the_work_is_told_from_gaps() -> None:

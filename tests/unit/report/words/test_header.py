@@ -127,7 +127,7 @@ def test_header_and_root_say_how_much_of_the_run_was_recorded() -> None:
     assert recorded == Recorded(10**9, 1.5e8, 4e8)
     assert recorded_line(profile)[:60] in printed(HeaderReport(profile, "x"))
     assert recorded_line(profile) == (
-        "run of 1 s: 15 % in recorded work, 25 % elsewhere in scopes, 60 % without a row"
+        "run of 1 s: 15 % in recorded work, 25 % elsewhere in scopes, 60 % not recorded"
     )
     assert root_note(profile) == "40 % of a run of 1 s"
 
@@ -147,8 +147,8 @@ def test_times_of_several_processes_are_said_to_be_a_sum() -> None:
 @pytest.mark.parametrize(
     ("time", "wall", "line"),
     [
-        (0, 7 * 10**8, "run of 1 s: 70 % elsewhere in scopes, 30 % without a row"),
-        (6 * 10**8, 3 * 10**8, "run of 1 s: 90 % in recorded work, 10 % without a row"),
+        (0, 7 * 10**8, "run of 1 s: 70 % elsewhere in scopes, 30 % not recorded"),
+        (6 * 10**8, 3 * 10**8, "run of 1 s: 90 % in recorded work, 10 % not recorded"),
         (
             2 * 10**8,
             5 * 10**9,
