@@ -38,14 +38,20 @@ PYTHONS ?= 3.11 3.12 3.13 3.14 3.15
 # hatchet, which has no wheel for Python 3.13 and later; it gets a build environment of its own.
 UNHASHED := torch $(shell grep -oE '^(cuda|nvidia)-[a-z0-9-]+' constraints.txt | grep -vx nvidia-ml-py)
 
-# --no-compile: most modules of torch and scipy are never imported, and the others are compiled then.
+# Compiling takes longest, so it comes first, beside the rest. --no-compile: most modules of torch and
+# scipy are never imported, and the others are compiled then.
+COMPILING := cmake|ninja|packaging|pathspec|pybind11|scikit-build-core
 $(DEMO): pyproject.toml constraints.txt requirements-demo.txt $(shell find native -type f)
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@echo "== packages of the demo, by their hashes"
-	$(PIP) install --no-compile --require-hashes -r requirements-demo.txt
-	@echo "== torch and its CUDA libraries by version, without hashes: builds differ; the recorder is compiled meanwhile"
-	$(PIP) install --no-compile -c constraints.txt torch & \
-	  $(PIP) install -v --no-compile --no-deps --no-build-isolation -e . && wait $$!
+	mkdir -p build
+	awk '/^[a-z]/ { keep = /^($(COMPILING))==/ } keep' requirements-demo.txt >build/compiling.txt
+	@echo "== packages that compile the recorder"
+	$(PIP) install --no-compile --require-hashes -r build/compiling.txt
+	@echo "== the recorder is compiled, and packages are installed by their hashes meanwhile; torch and its"
+	@echo "== CUDA libraries by version, without hashes: builds differ"
+	$(PIP) install -v --no-compile --no-deps --no-build-isolation -e . & \
+	  $(PIP) install --no-compile --require-hashes -r requirements-demo.txt && \
+	  $(PIP) install --no-compile -c constraints.txt torch && wait $$!
 	touch $@
 
 $(INSTALLED): $(DEMO) requirements.txt

@@ -88,8 +88,9 @@ def test_make_installs_nothing_before_the_hashes() -> None:
         for name in ("DEMO", "INSTALLED")
     )
 
-    hashed, torch, recorder = demo
-    assert hashed.endswith("--require-hashes -r requirements-demo.txt")
+    compiling, recorder, hashed, torch = demo
+    assert compiling.endswith("--require-hashes -r build/compiling.txt")
+    assert hashed.startswith("--no-compile --require-hashes -r requirements-demo.txt")
     assert "-c constraints.txt" in torch
     assert "--no-deps" in recorder
     (rest,) = everything
