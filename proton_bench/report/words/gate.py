@@ -54,6 +54,8 @@ def reasons_text(row: GateRow, *, paired: bool) -> str:
     if row.verdict is Verdict.SAME and row.p_worse <= FALSE_ALARMS:
         said.append(f"worse, but by less than the threshold of {share_text(row.limit)}")
     if row.verdict is Verdict.INCONCLUSIVE and not _MORE_RUNS.isdisjoint(row.reasons):
+        if row.low > row.limit:  # but not so surely as so many checks ask for
+            said.append("of so many checks one is so far off by chance")
         said.append(needed_text(row, paired=paired))
     return "; ".join(said)
 
@@ -105,7 +107,20 @@ def headline(outcome: Outcome) -> str:
         SuiteVerdict.INCONCLUSIVE: _doubt,
     }
     said = texts.get(result.verdict, _obstacle)(outcome)
-    return f"{result.verdict}: {said}"
+    return f"{result.verdict}: {said}{_new_work(outcome)}"
+
+
+def _new_work(outcome: Outcome) -> str:
+    """Return the largest new path, or more calls of one, that alone is above the threshold."""
+    run = next((row for row in outcome.result.rows if not row.path), None)
+    grown = [
+        each
+        for each in outcome.structure
+        if run is not None and each.change > run.limit * run.base and not each.fails
+    ]
+    if not grown:
+        return ""
+    return f"; {structure_text(max(grown, key=lambda each: each.change), outcome)}"
 
 
 def _failure(outcome: Outcome) -> str:

@@ -280,6 +280,23 @@ def test_more_launches_of_a_path_are_named_without_it() -> None:
     assert why(total, failed) == "more calls (+8 us)"
 
 
+def test_new_work_above_the_threshold_is_in_the_headline() -> None:
+    total = row(path=(), metric="total", base=1e6, new=1e6, limit=0.05)
+    new, less = structural(Kind.NEW, change=6e4, share=0.06), structural(change=4e4, path=("less",))
+
+    said = headline(outcome(SuiteVerdict.PASS, total, structure=(new, less)))
+
+    assert said.endswith(f"; {structure_text(new, outcome(SuiteVerdict.PASS))}")
+    assert "less" not in said
+
+
+def test_an_interval_above_the_threshold_that_decides_nothing_says_why() -> None:
+    doubtful = undecided(low=0.06, high=0.2, limit=0.05, pairs_needed=12)
+
+    assert "by chance" in reasons_text(doubtful, paired=True)
+    assert "by chance" not in reasons_text(replace(doubtful, low=0.04), paired=True)
+
+
 def test_sides_are_counted_and_named() -> None:
     lines = dict(side_lines(FAIL))
 
