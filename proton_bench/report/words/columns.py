@@ -12,6 +12,7 @@ import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.view.select import MetricTree
 from proton_bench.model.arrays import Floats
 from proton_bench.report.words.edge import DIM, HEADING, fitting, fitting_name
@@ -33,6 +34,7 @@ _LEAST_IN_TREE = 22
 _TITLE = 16
 _GAP = 2
 _MAX_TEXT = 40
+_FOUR_DIGITS = 1000.0
 _LARGE = 1e6  # from here on values with intervals have an exponent
 
 
@@ -192,7 +194,15 @@ def _texts(metric: MetricValues) -> list[str]:
         return ["-" if value is None else _interval(value, half) for value, half in pairs]
     if metric.name.endswith("/%"):
         return ["-" if value is None else f"{value:.1f}" for value in values]
+    if metric.name == CALLS:
+        return ["-" if value is None else _count(value) for value in values]
     return number_texts(values)
+
+
+def _count(value: float) -> str:
+    """Return a number of calls, or the mean number of the calls of steps."""
+    is_whole = value >= _FOUR_DIGITS or float(value).is_integer()
+    return f"{value:.0f}" if is_whole else f"{value:.3g}"
 
 
 def _interval(value: float, half: float) -> str:

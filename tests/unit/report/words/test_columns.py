@@ -63,6 +63,12 @@ def test_percentages_have_one_decimal() -> None:
     assert column.aligned()[1:] == ["       100.0", "        33.3", "           -"]
 
 
+def test_counts_of_a_mean_step_are_whole_where_they_are() -> None:
+    (column,) = columns_of([metric("count", 21.0, 0.125, 21.5, 1234.5, float("nan"))])
+
+    assert column.texts == ["21", "0.125", "21.5", "1234", "-"]
+
+
 def test_values_with_an_interval_show_half_of_it() -> None:
     found = np.array([63.2, 2.04, 50.0])
     shares = MetricValues("dram_pct", Aggregation.PROPERTY, found, found < 60.0, "", found / 20)
