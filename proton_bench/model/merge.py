@@ -24,7 +24,7 @@ from proton_bench.model.regroup import Stack, group_equal_rows, regroup
 _PARTS = "parts"
 # Facts that distinguish processes; a merged profile has those of the first.
 _OF_ONE_PROCESS = ("host", "pid", "worker", "rank", "local_rank")
-_PART_FACTS = (*_OF_ONE_PROCESS, "start_time_ns", "end_time_ns")
+_PART_FACTS = (*_OF_ONE_PROCESS, "start_time_ns", "end_time_ns", "recorded_ns")
 _COMBINED: dict[str, Callable[[list[Any]], Any]] = {
     "start_time_ns": min,
     "end_time_ns": max,

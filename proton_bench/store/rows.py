@@ -242,11 +242,14 @@ def profile_row(profile: Profile, key: ProfileKey) -> dict[str, Any]:
     """Return the columns of the table ``profiles`` that the profile says."""
     facts = profile.provenance
     start, end = _integer(facts.get("start_time_ns")), _integer(facts.get("end_time_ns"))
+    recorded_ns = _integer(facts.get("recorded_ns"))  # of a run with pauses
+    if recorded_ns is None and start is not None and end is not None:
+        recorded_ns = end - start
     git, gpu = _first_map(facts.get("git")), _first_map(facts.get("gpus_at_start"))
     return {
         **key.columns(),
         "time_unix_nano": key.time_unix_nano,
-        "duration_nano": end - start if start is not None and end is not None else None,
+        "duration_nano": recorded_ns,
         **{name: _integer(facts.get(name)) for name in ("rank", "world_size", "pid")},
         "host": _text(facts.get("host")),
         "commit": _text(git.get("revision")),

@@ -74,7 +74,7 @@ def recorded_of(profile: Profile) -> Recorded | None:
 
 
 def run_ns(profile: Profile) -> int | None:
-    """Return the duration of a recording, None if unknown.
+    """Return the duration of a recording without its pauses, None if unknown.
 
     Durations of merged processes are added up.
     """
@@ -88,6 +88,9 @@ def run_ns(profile: Profile) -> int | None:
 def _length(facts: Any) -> int | None:
     if not isinstance(facts, Mapping):
         return None
+    recorded = facts.get("recorded_ns")  # without pauses
+    if type(recorded) is int:
+        return recorded if 0 < recorded < _MOST_NS else None
     started, ended = (facts.get(f"{what}_time_ns") for what in ("start", "end"))
     if type(started) is not int or type(ended) is not int:  # a flag is an int too
         return None

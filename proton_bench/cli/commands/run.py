@@ -120,6 +120,46 @@ def command(
             "NAME.rank<N>.",
         ),
     ] = True,
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            "--steps",
+            metavar="FIRST:END",
+            help="Record only these steps, counted from 0, without END: 10:20, :20 or 10:.",
+        ),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--after",
+            metavar="STEPS|TIME",
+            help="Record from then on: 100 (steps), or 60s, 2m (time).",
+        ),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every", metavar="STEPS|TIME", help="Record again and again, each time --for a while."
+        ),
+    ] = None,
+    length: Annotated[
+        str | None,
+        typer.Option("--for", metavar="STEPS|TIME", help="Length of such a window."),
+    ] = None,
+    align: Annotated[
+        str | None,
+        typer.Option(
+            "--align",
+            metavar="TIME",
+            help="Windows begin at multiples of it by the clock, those of all ranks together.",
+        ),
+    ] = None,
+    each: Annotated[
+        bool,
+        typer.Option(
+            "--each", help="Write each window to a file of its own, NAME.w1, NAME.w2, ..."
+        ),
+    ] = False,
     quiet: Annotated[
         bool,
         typer.Option("--quiet", help="Print only errors: no notices, warnings or names of files."),
@@ -158,6 +198,14 @@ def command(
     if name is None and output is None:
         name = default_name(words.name)
     where = read_output(name, output, data, mode)
+    windows = {
+        "steps": steps,
+        "after": after,
+        "every": every,
+        "for": length,
+        "align": align,
+        "each": "" if each else None,
+    }
     options = RunOptions(
         kind=words.kind,
         target=words.value,
@@ -177,6 +225,7 @@ def command(
         quiet=quiet,
         strict=strict,
         needs_records=strict,
+        windows=_checked({name: text for name, text in windows.items() if text is not None}, where),
         command=("proton", *sys.argv[1:]),
     )
     if store is None:
@@ -184,6 +233,17 @@ def command(
     from proton_bench.cli.commands.store import record
 
     return record(store, job, lambda folder: _line(_written_to(folder, options), words))
+
+
+def _checked(windows: dict[str, str], where: OutputName) -> dict[str, str]:
+    """Check the options of recording windows, before the program starts."""
+    if windows:
+        from proton_bench.recording.session.windows import WindowPlan
+
+        WindowPlan.read(windows)
+        if "each" in windows and where.name in ("", "-"):
+            raise UsageError("--each needs names of files: name one with -n or -o")
+    return windows
 
 
 def _options_of(context: typer.Context) -> set[str]:

@@ -16,6 +16,7 @@ from proton_bench.recording.session.output_format import trace_formats_of
 from proton_bench.recording.session.partials import write_partials
 from proton_bench.recording.session.recording import Session, open_session
 from proton_bench.recording.session.session import SessionOptions, is_disabled
+from proton_bench.recording.session.windows import PlannedWindows, WindowPlan
 
 
 def start_child(*, is_rank: bool) -> None:
@@ -34,15 +35,27 @@ def start_child(*, is_rank: bool) -> None:
             from proton_bench.recording import compat
 
             compat.install()
-        session = _open(options, child_name(options, is_rank=is_rank))
+        name = child_name(options, is_rank=is_rank)
+        plan = WindowPlan.read(options.windows)
+        recorded: Session | PlannedWindows
+        if plan is None:
+            recorded = _open(options, name)
+        else:
+            recorded = PlannedWindows(
+                plan,
+                lambda suffix, follows: _open(options, name + suffix, follows, is_dormant=True),
+                lambda session: session.finalize(options.formats),
+            )
     except (ProtonError, ValueError) as error:
         _warn(f"is not recorded: {error}")
         return
     flags.command_line = True
-    _finish_at_exit(session, options.formats)
+    _finish_at_exit(recorded, options.formats)
 
 
-def _open(options: ChildOptions, name: str) -> Session:
+def _open(
+    options: ChildOptions, name: str, follows: int | None = None, *, is_dormant: bool = False
+) -> Session:
     session = open_session(
         SessionOptions(
             name=name,
@@ -54,20 +67,22 @@ def _open(options: ChildOptions, name: str) -> Session:
             revision=options.revision,
             trace_formats=trace_formats_of(options.formats, options.data),
             samples_host=True,
-        )
+        ),
+        is_dormant=is_dormant,
+        follows=follows,
     )
     write_partials(session, options.formats)
     return session
 
 
-def _finish_at_exit(session: Session, formats: tuple[str, ...]) -> None:
+def _finish_at_exit(recorded: Session | PlannedWindows, formats: tuple[str, ...]) -> None:
     process_id = os.getpid()
 
     def finish() -> None:
         if os.getpid() != process_id:
             return
         with uninterrupted() as interrupts:
-            _finish(session, formats)
+            _finish(recorded, formats)
         if interrupts:  # its parent sees the signal, as without the profiler
             native.exit_with(-signal.SIGINT)
 
@@ -76,17 +91,24 @@ def _finish_at_exit(session: Session, formats: tuple[str, ...]) -> None:
     if util is None:
         return
 
-    def finish_worker(_session: Session) -> None:
+    def finish_worker(_recorded: object) -> None:
         # Workers that are forked from a server leave without running exit handlers.
         if os.getpid() == process_id:
             util.Finalize(None, finish, exitpriority=-100)
 
-    finish_worker(session)
+    finish_worker(recorded)
     # A new worker drops registered handlers and calls this one.
-    util.register_after_fork(session, finish_worker)
+    util.register_after_fork(recorded, finish_worker)
 
 
-def _finish(session: Session, formats: tuple[str, ...]) -> None:
+def _finish(recorded: Session | PlannedWindows, formats: tuple[str, ...]) -> None:
+    if isinstance(recorded, Session):
+        session = recorded
+    else:
+        recorded.end()
+        session = recorded.session
+        if recorded.is_apart and not recorded.has_last:
+            formats = ()
     if not session.is_live:
         return
     try:

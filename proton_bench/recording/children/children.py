@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import MutableMapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from proton_bench.recording.job_ranks import rank_variable
 from proton_bench.recording.session.output_format import suffix_of
@@ -34,6 +34,7 @@ class ChildOptions:
         hook: Name of a launch hook.
         revision: Commit of the program for the provenance; "" asks git.
         compat: ``triton.profiler`` resolves to this package there too.
+        windows: When to record, as `WindowPlan.read` takes it; {} for the whole run.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ChildOptions:
     hook: str | None = None
     revision: str = ""
     compat: bool = False
+    windows: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Encode as one ASCII line."""
@@ -115,7 +117,8 @@ def child_name(options: ChildOptions, *, is_rank: bool) -> str:
 
 def _is_taken(name: str, options: ChildOptions) -> bool:
     """Whether another process of this run, such as a first attempt, wrote these files."""
-    files = [f"{name}.{suffix_of(each)}" for each in options.formats]
+    window = ".w1" if "each" in options.windows else ""
+    files = [f"{name}{window}.{suffix_of(each)}" for each in options.formats]
     return any(_is_newer(file, options.started_ns) for file in files)
 
 
@@ -130,7 +133,7 @@ def files_of_children(name: str, formats: tuple[str, ...], started_ns: int) -> l
     folder, base = os.path.split(name)
     suffixes = "|".join(re.escape(suffix_of(each)) for each in formats)
     child = re.compile(
-        re.escape(base) + rf"(\.rank\d+(\.pid\d+)?|\.pid\d+)(\.part_\d+)?\.({suffixes})"
+        re.escape(base) + rf"(\.rank\d+(\.pid\d+)?|\.pid\d+)(\.w\d+)?(\.part_\d+)?\.({suffixes})"
     )
     try:
         entries = sorted(os.listdir(folder))

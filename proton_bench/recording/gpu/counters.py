@@ -121,7 +121,7 @@ def start_counters(session: int, rate_hz: float, *, gpm: bool = False) -> None:
             _sessions.add(session)
         if gpm:
             _gpm_sessions.add(session)
-            _gpm_totals[session] = GpmTotals()
+            _gpm_totals.setdefault(session, GpmTotals())  # of its earlier windows, too
         if _sampler is None:
             _sampler = _Sampler(1 / rate_hz if rate_hz else PERIOD_S)
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from proton_bench.recording.launcher.target import TargetKind
@@ -47,6 +47,7 @@ class RunOptions:
         revision: Commit that these folders are a checkout of; "" for the code in ``folder``.
         modules_file: File for the list of loaded modules; "" for none.
         canary: Run canary kernels for a gate.
+        windows: When to record, as `WindowPlan.read` takes it; {} for the whole run.
     """
 
     kind: TargetKind
@@ -72,6 +73,7 @@ class RunOptions:
     revision: str = ""
     modules_file: str = ""
     canary: bool = False
+    windows: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Encode as one ASCII line; undecodable bytes of file names are kept."""

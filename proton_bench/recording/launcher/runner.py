@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from proton_bench.errors import EmptyProfileError, OutputError, ProtonError, UsageError
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from proton_bench.recording.session.canary import SessionCanary
     from proton_bench.recording.session.session import Session
+    from proton_bench.recording.session.windows import PlannedWindows
 
 
 _NO_CHILD = (
@@ -51,6 +53,12 @@ _NO_CHILD = (
     "with -I, -E or -S, or without proton_bench"
 )
 _MAX_SHOWN = 4  # files that are named
+
+
+def _names(paths: Sequence[str | Path], folder: str) -> str:
+    shown = ", ".join(shown_path(str(path), folder) for path in paths[:_MAX_SHOWN])
+    rest = len(paths) - _MAX_SHOWN
+    return shown + (f" and {rest} more" if rest > 0 else "")
 
 
 class FollowedChildren:
@@ -110,9 +118,7 @@ class FollowedChildren:
         options = self._options
         paths = files_of_children(options.name, options.formats, self._started_ns)
         if paths:
-            shown = ", ".join(shown_path(path, options.folder) for path in paths[:_MAX_SHOWN])
-            rest = len(paths) - _MAX_SHOWN
-            say(f"children wrote {shown}" + (f" and {rest} more" if rest > 0 else ""))
+            say(f"children wrote {_names(paths, options.folder)}")
         elif warns and "{" not in options.template:
             warn(_NO_CHILD)
         return bool(paths)
@@ -131,6 +137,7 @@ class FollowedChildren:
             hook=options.hook,
             revision=options.revision,
             compat=options.compat,
+            windows=options.windows,
         )
 
 
@@ -297,13 +304,32 @@ def _is_disabled() -> bool:
     return is_disabled()
 
 
-def _open_session(options: RunOptions) -> Session:
+def _open_session(
+    options: RunOptions, suffix: str = "", follows: int | None = None, *, is_dormant: bool = False
+) -> Session:
     from proton_bench.recording.session.partials import write_partials
     from proton_bench.recording.session.session import open_session
 
-    session = open_session(session_options(options))
+    named = session_options(replace(options, name=options.name + suffix))
+    session = open_session(named, is_dormant=is_dormant, follows=follows)
     write_partials(session, options.formats)
     return session
+
+
+def _open_windows(options: RunOptions) -> PlannedWindows | None:
+    """Return what opens and closes the windows of a run, None where all of it is recorded."""
+    if not options.windows or _is_disabled():
+        return None
+    from proton_bench.recording.session.windows import PlannedWindows, WindowPlan
+
+    plan = WindowPlan.read(options.windows)
+    if plan is None:
+        return None
+
+    def start(suffix: str, follows: int | None) -> Session:
+        return _open_session(options, suffix, follows, is_dormant=True)
+
+    return PlannedWindows(plan, start, lambda session: session.finalize(options.formats))
 
 
 def _begin_canary(session: Session) -> SessionCanary:
@@ -338,7 +364,10 @@ class _Recording:
         self._progress = Progress(f"writing {os.path.basename(options.name) or 'the profile'}")
         self._process_id = os.getpid()
         # None if profiling is disabled: the target then runs as without us.
-        self._session: Session | None = None if _is_disabled() else _open_session(options)
+        self._session: Session | None = None
+        self._windows = _open_windows(options)
+        if self._windows is None and not _is_disabled():
+            self._session = _open_session(options)
         self._canary: SessionCanary | None = None
         if self._session is not None and options.canary:
             self._canary = _begin_canary(self._session)
@@ -346,11 +375,19 @@ class _Recording:
 
     def discard(self, remark: str = "") -> None:
         """Close the session without writing a file, and say why."""
-        if self._session is not None:
-            self._session.finalize(formats=())
-            self._session = None
+        session = self._take_session()
+        if session is not None:
+            session.finalize(formats=())
             if remark:
                 warn(remark)
+
+    def _take_session(self) -> Session | None:
+        """Return the session that is left at the end, the first time."""
+        session, self._session = self._session, None
+        if self._windows is not None:
+            self._windows.end()
+            session = self._windows.session
+        return session if session is not None and session.is_live else None
 
     def finish_at_exit(self) -> None:
         """Finalize when the target ends, in any way.
@@ -358,7 +395,7 @@ class _Recording:
         Exit handlers run last in, first out, and after the threads of the target were joined; so
         this one, registered before the target starts, sees all of the target's work.
         """
-        if self._session is not None:
+        if self._session is not None or self._windows is not None:
             from proton_bench.recording.native import native
 
             self._exit_with = native.exit_with
@@ -381,15 +418,20 @@ class _Recording:
             self._exit_with(_EXIT_INTERRUPTED)
 
     def _write(self) -> None:
-        session, self._session = self._session, None
+        session = self._take_session()
         if session is None:
             return
+        windows = self._windows
+        earlier = [] if windows is None else windows.paths
+        formats = self._options.formats
+        if windows is not None and windows.is_apart and not windows.has_last:
+            formats = ()
         try:
             with self._progress:
                 session.settle()
                 counts = session.counts()
-                has_records = session.has_records
-                paths = session.finalize(formats=self._options.formats)
+                has_records = session.has_records or bool(earlier)
+                paths = [*earlier, *session.finalize(formats=formats)]
         except Exception as error:  # noqa: BLE001 - the program may have left anything behind
             what = "" if isinstance(error, ProtonError) else f"{type(error).__name__}: "
             say(f"error: {what}{error}", is_error=True)
@@ -414,14 +456,16 @@ class _Recording:
         """Say what was written, and what of it is worth a line."""
         self._write_modules()
         is_empty = not has_records and not counts["samples"]
-        for remark in session.remarks or ([_EMPTY] if is_empty else []):
+        missed = self._windows.missed() if self._windows is not None else ""
+        for remark in session.remarks or ([_EMPTY] if is_empty and not missed else []):
             warn(remark)
         if paths:
-            names = ", ".join(shown_path(str(path), self._options.folder) for path in paths)
-            say(f"wrote {names}")
+            say(f"wrote {_names(paths, self._options.folder)}")
         if counts["dropped"]:
             warn(f"{counts['dropped']} records were lost; the profile says why")
         has_children = self._children.report()
+        if missed and not has_children:
+            warn(missed)
         if self._needs_records and not has_records and not has_children:
             self._exit_with(EmptyProfileError.exit_code)
         if not is_empty and not is_quiet():

@@ -29,17 +29,26 @@ class TorchContext:
         self._verdict: Verdict | None = None
         self._attached: frozenset[str] = frozenset()
         self._unwatch_steps: Callable[[], None] | None = None
+        self._is_probed_early = False  # so that no window begins with that
 
-    def hold(self, session: int, context: str) -> None:
+    def hold(
+        self, session: int, context: str, *, marks_steps: bool = False, is_dormant: bool = False
+    ) -> None:
         """Attach to torch for a session, now or when the program imports it.
 
         Args:
             session: Number of the session.
             context: Its sources, joined by ``+``.
+            marks_steps: Steps are marked whatever the sources are.
+            is_dormant: Only they are, until the next call.
         """
-        wanted = frozenset(context.split("+")) & {"layers", "ops"}
+        sources = frozenset(context.split("+")) & {"layers", "ops"}
+        wanted = frozenset() if is_dormant else sources
+        if marks_steps or "layers" in wanted:
+            wanted |= {"steps"}
         if not wanted:
             return
+        self._is_probed_early = is_dormant and bool(sources)
         self._holders[session] = wanted
         if self._torch is not None:
             self._update()
@@ -75,29 +84,29 @@ class TorchContext:
             return  # not imported, or what a test put in its place
         wanted = frozenset[str]().union(*self._holders.values())
         new = wanted - self._attached
-        for source in sorted(self._attached - wanted):
-            if source == "layers":
-                native.unwatch_modules()
-                if self._unwatch_steps is not None:
-                    self._unwatch_steps()
-            native.leave_torch(source == "ops")
+        old = self._attached - wanted
         self._attached = wanted
+        if "steps" in old and self._unwatch_steps is not None:
+            self._unwatch_steps()
+        if "layers" in old:
+            native.unwatch_modules()
+        for source in sorted(old - {"steps"}):
+            native.leave_torch(source == "ops")
         if "layers" in new:
             self._watch_modules(self._torch)
+        if "steps" in new:
             self._unwatch_steps = watch_steps(self._torch)
-        if new:
-            self._observe(self._torch, new)
+        if new - {"steps"}:
+            self._observe(self._torch, new - {"steps"})
+        elif new and self._is_probed_early:
+            self._probed(self._torch)
 
     def _watch_modules(self, torch: ModuleType) -> None:
         if not native.watch_modules(torch.nn.Module.__call__):
             warn("layers are not recorded: another tool took the place of torch.nn.Module.__call__")
 
     def _observe(self, torch: ModuleType, sources: frozenset[str]) -> None:
-        if self._verdict is None:
-            from proton_bench.recording.models.torch_verdict import judge_torch
-
-            self._verdict = judge_torch(torch)
-        verdict = self._verdict
+        verdict = self._probed(torch)
         reason = verdict.reason
         for source in sorted(sources):
             layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
@@ -107,6 +116,13 @@ class TorchContext:
             say(f"note: no operators and no backward passes in call paths: {reason}")
         elif "layers" in sources and verdict.node_offset == 0:
             say("note: backward passes are not below layers: torch does not show their nodes")
+
+    def _probed(self, torch: ModuleType) -> Verdict:
+        if self._verdict is None:
+            from proton_bench.recording.models.torch_verdict import judge_torch
+
+            self._verdict = judge_torch(torch)
+        return self._verdict
 
 
 torch_context = TorchContext()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import functools
 import os
@@ -158,10 +159,12 @@ def _head(count: int, small: int, codes: tuple[int, int]) -> bytes:
 # Serialises every change of which sessions live and what they switched on.
 _lock = threading.RLock()
 _live: dict[int, Session] = {}
+_successors: dict[int, int] = {}  # by number of a session that is over
 _last: tuple[int, list[Path]] = (0, [])  # how many sessions have ended, the files of the last one
 _stopper: threading.Thread | None = None
 _is_exiting = threading.Event()
 _LOOK_S = 0.05
+_MOST_WINDOWS = 256  # of which a profile says when they were
 # Counts of a session that stand for something in its profile.
 _FACTS = ("ranges", "records", "metrics", "instances")
 
@@ -178,6 +181,11 @@ class Session:
         remarks: What its collectors had to say when it was finalized, for the user to read.
         clock_drift_ns: How much the clock of the devices gained on the host's, known at the end.
         forks: How many processes were forked from this one; they are not recorded.
+        windows: The newest times in which it recorded: ``begin_ns`` and ``end_ns`` (unix time),
+            and what else is known of them.
+        is_windowed: Recording windows decide when it records, not ``start`` of the program.
+        skipped_steps: Steps of the program that were not recorded: before the present window, and
+            in all.
     """
 
     def __init__(self, core: native.Session, plan: CapturePlan, lease: CollectorLease) -> None:
@@ -189,6 +197,13 @@ class Session:
         self.remarks: list[str] = []
         self.clock_drift_ns = 0
         self.forks = 0
+        self.windows: collections.deque[dict[str, int]] = collections.deque(maxlen=_MOST_WINDOWS)
+        self.is_windowed = False
+        self.skipped_steps = (0, 0)
+        self._window_count = 0
+        self._is_attached = False  # to what costs the program something between its windows, too
+        self._began_ns: int | None = None  # monotonic; None while it does not record
+        self._recorded_ns = 0  # until then
         self._stopped_ns: int | None = None  # monotonic; None while it records
         self._lease = lease
         self._joiner: PhaseJoiner | None = None
@@ -224,9 +239,43 @@ class Session:
                 undo.callback(self._lease.stop)
                 HookManager.activate(self.id)
                 undo.callback(HookManager.deactivate, self.id)
+                if not self._is_attached:
+                    undo.callback(torch_context.release, self.id)
+                    torch_context.hold(self.id, self.plan.context, marks_steps=self.is_windowed)
                 self.core.activate()
+                if not self._is_attached:
+                    undo.callback(self.core.deactivate)
+                    self._start_samples(undo)
+                self._is_attached = True
                 undo.pop_all()
             self._stopped_ns = None
+            if self._began_ns is None:
+                self._begin_window()
+
+    def _start_samples(self, undo: contextlib.ExitStack) -> None:
+        undo.callback(stop_host_samples, self.id)
+        start_host_samples(self.id, self.plan.host_rate_hz)
+        start_counters(self.id, self.plan.counter_rate_hz, gpm=wants_gpm(self.plan.modes))
+
+    def _begin_window(self) -> None:
+        self._began_ns = time.monotonic_ns()
+        begin_ns = self._began_ns + int(self._started["realtime_base_ns"])
+        if self._window_count == 0 and self.is_windowed:
+            self._started["start_time_ns"] = begin_ns
+        self._window_count += 1
+        self.windows.append({"begin_ns": begin_ns})
+
+    def rest(self) -> None:
+        """Stop recording, and leave the program as without a profiler until ``activate``.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        self.settle()
+        with _lock:
+            stop_host_samples(self.id)
+            torch_context.hold(self.id, self.plan.context, marks_steps=True, is_dormant=True)
+            self._is_attached = False
 
     def deactivate(self, *, flushing: bool = False) -> None:
         """Stop recording and keep what was recorded; does nothing while it is not active.
@@ -264,7 +313,12 @@ class Session:
                     HookManager.flush(self.id)
                     native.drain()
             # What is done after that, such as reading the profile, does not belong to the run.
-            self._stopped_ns = self._stopped_ns or time.monotonic_ns()
+            now_ns = time.monotonic_ns()
+            self._stopped_ns = self._stopped_ns or now_ns
+            if self._began_ns is not None:
+                self._recorded_ns += now_ns - self._began_ns
+                self._began_ns = None
+                self.windows[-1]["end_ns"] = now_ns + int(self._started["realtime_base_ns"])
 
     def add_profile(self, added: AddedProfile) -> None:
         """Make what other processes recorded part of this session's current phase and files.
@@ -306,9 +360,19 @@ class Session:
     def _facts_so_far(self) -> dict[str, Any]:
         if self._stopped_ns is not None:
             ended = end_facts(self._started, self.core.counts(), self._stopped_ns)
+            ended |= self._window_facts(self._stopped_ns)
             return {**ended, "forked_children": self.forks} if self.forks else ended
-        ended_ns = time.monotonic_ns() + int(self._started["realtime_base_ns"])
-        return {**self._started, "end_time_ns": ended_ns}  # no more, while the program waits
+        now_ns = time.monotonic_ns()
+        ended_ns = now_ns + int(self._started["realtime_base_ns"])
+        facts = {**self._started, "end_time_ns": ended_ns}  # no more, while the program waits
+        return facts | self._window_facts(now_ns)
+
+    def _window_facts(self, now_ns: int) -> dict[str, Any]:
+        """Return when the session recorded, {} if that was all the time."""
+        if self._window_count == 1 and not self.is_windowed:
+            return {}
+        running_ns = 0 if self._began_ns is None else now_ns - self._began_ns
+        return {"recorded_ns": self._recorded_ns + running_ns, "windows": list(self.windows)}
 
     def add_facts(self, facts: Mapping[str, Any]) -> None:
         """Add to the provenance what became known of the run.
@@ -401,7 +465,7 @@ class Session:
         if not self.plan.follows_steps or self.added_profiles:
             return None
         base_ns = int(self._started["realtime_base_ns"])
-        return steady_facts(ended, base_ns)
+        return steady_facts(ended, base_ns, self.skipped_steps)
 
     def _store_counters(self, formats: Sequence[str]) -> list[str]:
         """Join the phases that are left, before any is written; return what to say of them all."""
@@ -452,11 +516,18 @@ class Session:
             raise unknown_session(self.id)
 
 
-def open_session(options: SessionOptions) -> Session:
+def open_session(
+    options: SessionOptions, *, is_dormant: bool = False, follows: int | None = None
+) -> Session:
     """Start a session; on any error nothing is left switched on and no number is used up.
 
     A live session with the same output path is activated again and returned; the other options
     are not looked at then.
+
+    Args:
+        options: What it records.
+        is_dormant: It records from its first ``activate`` on, and costs nothing until then.
+        follows: Number of a session that is over, which stands for this one from now on.
 
     Raises:
         UsageError: An option is wrong, or does not fit the other sessions.
@@ -471,7 +542,9 @@ def open_session(options: SessionOptions) -> Session:
                 return session
         plan = plan_capture(options)
         check_writable(plan.path)
-        session = _start(plan)
+        session = _start(plan, is_dormant=is_dormant)
+        if follows is not None:
+            _successors[follows] = session.id
     _call_plugins("proton_session_started", session=session)
     return session
 
@@ -482,7 +555,9 @@ def last_files() -> tuple[int, list[Path]]:
 
 
 def find_session(identifier: int) -> Session | None:
-    """Return a live session by its number, or None."""
+    """Return a live session by its number, or that of one that it follows, or None."""
+    while identifier in _successors:
+        identifier = _successors[identifier]
     return _live.get(identifier)
 
 
@@ -492,7 +567,7 @@ def known_session(identifier: int) -> Session:
     Raises:
         SessionError: There is none; the message names the live ones.
     """
-    session = _live.get(identifier)
+    session = find_session(identifier)
     if session is None:
         raise unknown_session(identifier)
     return session
@@ -510,11 +585,12 @@ def unknown_session(identifier: object) -> SessionError:
     return SessionError(f"Session has not been initialized: {identifier}; live sessions: {known}")
 
 
-def _start(plan: CapturePlan) -> Session:
+def _start(plan: CapturePlan, *, is_dormant: bool) -> Session:
     with contextlib.ExitStack() as undo:
         lease = lease_collectors(f"session {plan.path!r}", plan.backends, plan.modes)
         undo.callback(lease.release)
-        lease.start()
+        if not is_dormant:
+            lease.start()  # what fails uses no number up
         if plan.hook is not None:
             launch_hooks.switch_on(plan.hook)
             undo.callback(launch_hooks.switch_off_unused, [plan.hook])
@@ -525,22 +601,25 @@ def _start(plan: CapturePlan) -> Session:
             core.sample_host()
         if plan.follows_steps and not wants_bursts(plan.modes):  # bursts miss most steps
             core.follow_steps()
-        torch_context.hold(core.id, plan.context)
-        undo.callback(torch_context.release, core.id)
         prepare(plan.end_formats)
         write_meanwhile(core, plan)
         session = Session(core, plan, lease)
         undo.callback(session.end_threads)
         session.join_meanwhile()
         session.convert_meanwhile()
-        core.activate()
-        start_host_samples(core.id, plan.host_rate_hz)
-        undo.callback(stop_host_samples, core.id)
         if plan.hook is not None:
             HookManager.register(plan.hook, core.id)
-        start_counters(core.id, plan.counter_rate_hz, gpm=wants_gpm(plan.modes))
+            undo.callback(HookManager.unregister, core.id)
+        undo.callback(_live.pop, core.id)
+        _live[core.id] = session
+        if is_dormant:
+            session.is_windowed = True
+            HookManager.deactivate(core.id)
+            undo.callback(torch_context.release, core.id)
+            torch_context.hold(core.id, plan.context, marks_steps=True, is_dormant=True)
+        else:
+            session.activate()
         undo.pop_all()
-    _live[core.id] = session
     flags.profiling_on = True
     flags.upstream_shape |= plan.upstream_shape
     return session

@@ -92,7 +92,9 @@ def start(
         return None
     if flags.command_line:
         paused = find_session(_COMMAND_LINE_SESSION)
-        if paused is not None:  # by the script, as servers do between their windows
+        if (
+            paused is not None and not paused.is_windowed
+        ):  # by the script, as servers do between their windows
             paused.activate()
         return _COMMAND_LINE_SESSION
     options = SessionOptions(

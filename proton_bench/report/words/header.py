@@ -380,6 +380,9 @@ def _run_text(profile: Profile, run_ns: float) -> str:
         if isinstance(part, Mapping)
     }
     text = f"{length_word(profile)} of {duration_text(run_ns)}"
+    windows = profile.provenance.get("windows")
+    if isinstance(windows, tuple) and windows and not parts:
+        text += f" in {len(windows)} window{'s' if len(windows) > 1 else ''}"
     return f"{text} in {len(processes)} processes" if len(processes) > 1 else text
 
 

@@ -1,0 +1,393 @@
+"""Recording windows: a run is recorded in some of its steps or times, and rests in between.
+
+Outside of its windows a session is dormant: nothing is subscribed, observed or sampled. Steps are
+counted by the marks that a program shows without a profiler, see `StepCount`.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import math
+import os
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from proton_bench.errors import ProtonError, UsageError
+from proton_bench.recording.native import native
+from proton_bench.recording.session.recording import Session
+from proton_bench.recording.session.steps import Mark, mark_listeners
+from proton_bench.recording.stderr import warn
+
+_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)|(\d+)")
+_STEPS = re.compile(r"(\d*):(\d*)")
+_MARKED_BY = {
+    "optimizer": "by its first optimizer",
+    "profiler": "by torch.profiler",
+    "declared": "by proton_bench.step()",
+}
+_LONGEST_S = 1e8
+# A later mark is believed rather than an earlier one, as in the finder of steady steps.
+_RANKS = {"optimizer": 1, "profiler": 2, "declared": 3}
+
+
+class Amount(NamedTuple):
+    """A number of steps, or a time in seconds."""
+
+    value: float
+    is_time: bool = False
+
+    @classmethod
+    def read(cls, option: str, text: str) -> Amount:
+        """Read the value of an option.
+
+        Raises:
+            UsageError: It is neither a number of steps nor a time.
+        """
+        match = _AMOUNT.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(
+                f"{option} {text!r} is neither steps nor a time: give a whole number of steps such "
+                "as 10, or a time with its unit, such as 500ms, 10s, 2m or 1h"
+            )
+        value = float(match[1] or match[3]) * _SECONDS.get(match[2], 1.0)
+        if value > _LONGEST_S:
+            raise UsageError(f"{option} {text!r} is too large: give at most {_LONGEST_S:.0f}")
+        return cls(value, match[2] is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowPlan:
+    """When a run is recorded.
+
+    Attributes:
+        after: Start of the first window.
+        every: From the start of one window to that of the next; None for one window.
+        length: Of a window; None for until the end.
+        align_s: A window begins at a multiple of it by the clock; 0 for at once.
+        is_apart: Each window has a file of its own.
+    """
+
+    after: Amount
+    every: Amount | None = None
+    length: Amount | None = None
+    align_s: float = 0.0
+    is_apart: bool = False
+
+    @classmethod
+    def read(cls, texts: Mapping[str, str]) -> WindowPlan | None:
+        """Read the options of ``proton run``, None where the whole run is recorded.
+
+        Args:
+            texts: Values of options by their names without dashes; those not given are left out.
+
+        Raises:
+            UsageError: A value is wrong, or two options do not go together.
+        """
+        if not texts:
+            return None
+        given = {name: Amount.read(f"--{name}", texts[name]) for name in _AMOUNTS & set(texts)}
+        for name in ("for", "every", "align"):
+            if name in given and not given[name].value:
+                raise UsageError(f"--{name} 0 records nothing: give more than 0")
+        if "align" in given and not given["align"].is_time:
+            raise UsageError(f"--align {texts['align']} is not a time: give one, such as 10s")
+        if "every" in given and "for" not in given:
+            raise UsageError("--every needs the length of a window: add --for")
+        if "steps" in texts:
+            if both := sorted({"after", "every", "for"} & set(given)):
+                raise UsageError(f"--steps and --{both[0]} exclude each other: give one of them")
+            given |= _steps(texts["steps"])
+        if set(texts) == {"each"}:
+            raise UsageError("--each needs windows: add --steps, --after, --every or --for")
+        every, length = given.get("every"), given.get("for")
+        is_same = every and length and every.is_time == length.is_time
+        if every and length and is_same and length.value >= every.value:
+            raise UsageError(
+                f"--for {texts['for']} fills all of --every {texts['every']}: give a shorter one"
+            )
+        return cls(
+            after=given.get("after", every or Amount(0)),
+            every=every,
+            length=length,
+            align_s=given["align"].value if "align" in given else 0.0,
+            is_apart="each" in texts,
+        )
+
+
+_AMOUNTS = {"after", "every", "for", "align"}
+
+
+def _steps(text: str) -> dict[str, Amount]:
+    match = _STEPS.fullmatch(text.strip())
+    first, end = (int(match[1] or 0), int(match[2] or 0)) if match else (0, 0)
+    if match is None or text.strip() == ":" or (match[2] and end <= first):
+        raise UsageError(
+            f"--steps {text!r} names no steps: give the first and the one after the last, counted "
+            "from 0, such as 10:20, :20 or 10:"
+        )
+    steps = {"after": Amount(first)}
+    return {**steps, "for": Amount(end - first)} if match[2] else steps
+
+
+class StepCount:
+    """How many steps of the program are over, by the best mark so far."""
+
+    def __init__(self) -> None:
+        self.by = ""
+        self._counts: dict[str, int] = {}
+
+    def add(self, mark: str) -> bool:
+        """Count a mark; return whether it is of the kind that counts."""
+        self._counts[mark] = self._counts.get(mark, 0) + 1
+        if _RANKS.get(mark, 0) > _RANKS.get(self.by, 0):
+            self.by = mark
+        return mark == self.by
+
+    @property
+    def over(self) -> int:
+        """Number of the present step, from 0."""
+        return self._counts.get(self.by, 0)
+
+
+class Windows(abc.ABC):
+    """Opens and closes the recording windows of a session, and of those that follow it.
+
+    Args:
+        start: Opens a dormant session, given what is added to the name of its file and the number
+            of the session that it follows, if any.
+        finish: Ends one and returns its files.
+        is_apart: Each window has a file of its own, NAME.w1, NAME.w2, ...
+
+    Attributes:
+        is_apart: As above.
+        session: The present session.
+        paths: Files of windows that are over, where they have files of their own.
+        opened: How many windows there were.
+        steps: How many steps of the program are over.
+    """
+
+    marks = frozenset(_RANKS)
+
+    def __init__(
+        self,
+        start: Callable[[str, int | None], Session],
+        finish: Callable[[Session], list[Path]],
+        *,
+        is_apart: bool,
+    ) -> None:
+        self.is_apart = is_apart
+        self.paths: list[Path] = []
+        self.opened = 0
+        self.steps = StepCount()
+        self._start_session = start
+        self._finish_session = finish
+        self._lock = threading.RLock()
+        self._process_id = os.getpid()
+        self._is_open = False
+        self._is_over = False
+        self._first_step = 0
+        self._marks_recorded = 0  # by the present session
+        self.session = start(".w1" if is_apart else "", None)
+        mark_listeners.append(self._marked)
+
+    @property
+    def has_last(self) -> bool:
+        """Whether the present session recorded a window; none that begins after the last step."""
+        windows = self.session.windows
+        return bool(windows) and windows[-1].get("steps") != 0
+
+    def end(self) -> None:
+        """Open no more windows; one that is open lasts until its session ends."""
+        with contextlib.suppress(ValueError):
+            mark_listeners.remove(self._marked)
+        with self._lock:
+            self._is_over = True
+            if self._is_open and self.session.is_live:
+                self._note_steps()
+            self.session.skipped_steps = (self.session.skipped_steps[0], self._skipped)
+
+    def _open(self) -> None:
+        self.session.activate()
+        self._is_open = True
+        self.opened += 1
+        self._first_step = self.steps.over
+        self.session.skipped_steps = (self._skipped, self._skipped)
+
+    def _close(self, *, ends_file: bool) -> None:
+        self.session.rest()
+        self._is_open = False
+        self._note_steps()
+        if not ends_file:
+            return
+        former = self.session
+        self.paths += self._finish_session(former)
+        for remark in former.remarks:
+            warn(remark)
+        self._marks_recorded = 0
+        self.session = self._start_session(f".w{self.opened + 1}", former.id)
+
+    def _note_steps(self) -> None:
+        if self.steps.over:
+            window = self.session.windows[-1]
+            window["first_step"] = self._first_step
+            window["steps"] = self.steps.over - self._first_step
+        self.session.skipped_steps = (self.session.skipped_steps[0], self._skipped)
+
+    @property
+    def _skipped(self) -> int:
+        return max(self.steps.over - self._marks_recorded, 0)
+
+    def _marked(self, mark: Mark, name: str) -> None:
+        if self._is_over or mark not in self.marks or os.getpid() != self._process_id:
+            return
+        with self._lock:
+            if not self.steps.add(mark):
+                return
+            was_open = self._is_open
+            self._marks_recorded += was_open
+            self._try(self._next_step)
+            if self._is_open and not was_open:
+                native.mark_step(mark, name)  # the first that is recorded
+                self._marks_recorded += 1
+                self.session.skipped_steps = (self._skipped, self._skipped)
+
+    def _try(self, change: Callable[[], None]) -> None:
+        """Open or close a window; no failure of it gets into the program. With the lock held."""
+        if self._is_over or not self.session.is_live:
+            return
+        try:
+            change()
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self._is_over = True
+            what = "" if isinstance(error, ProtonError) else f"{type(error).__name__}: "
+            warn(f"no further window is recorded: {what}{error}")
+
+    @abc.abstractmethod
+    def _next_step(self) -> None:
+        """A step began: open or close. With the lock held."""
+
+
+class PlannedWindows(Windows):
+    """The windows that the options of ``proton run`` ask for.
+
+    A window whose length is in steps begins and ends at marks of steps; others begin at once.
+
+    Args:
+        plan: When they are; times count from now.
+        start: See `Windows`.
+        finish: See `Windows`.
+    """
+
+    def __init__(
+        self,
+        plan: WindowPlan,
+        start: Callable[[str, int | None], Session],
+        finish: Callable[[Session], list[Path]],
+    ) -> None:
+        super().__init__(start, finish, is_apart=plan.is_apart)
+        self._plan = plan
+        self._start: Amount | None = self._from_now(plan.after)
+        self._end: Amount | None = None
+        self._next_start: Amount | None = None
+        self._is_aligned = False
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._clock: threading.Thread | None = None
+        try:
+            self._advance(is_at_mark=True)
+        except BaseException:  # it cannot record at all
+            self.end()
+            self.session.finalize(())
+            raise
+        if plan.align_s or any(each and each.is_time for each in (plan.after, plan.length)):
+            self._clock = threading.Thread(target=self._run, name="proton_bench", daemon=True)
+            self._clock.start()
+
+    def end(self) -> None:
+        """As of `Windows`; no thread goes on."""
+        super().end()
+        clock, self._clock = self._clock, None
+        if clock is not None:
+            self._wakes.put(None)
+            clock.join()
+
+    def missed(self) -> str:
+        """Return why there was no window, "" if there was one."""
+        if self.opened:
+            return ""
+        text = "nothing was recorded, the program was over before a window began"
+        if self._plan.after.is_time and not self._waits_for_mark:
+            return text
+        if self.steps.by:
+            return f"{text}: it had {self.steps.over} steps ({_MARKED_BY[self.steps.by]})"
+        return (
+            f"{text}: it marked no steps; call proton_bench.step() at the end of each, or record "
+            "by time, such as --after 60s --for 10s"
+        )
+
+    def _from_now(self, amount: Amount) -> Amount:
+        now = time.monotonic() if amount.is_time else self.steps.over
+        return Amount(now + amount.value, amount.is_time)
+
+    def _is_past(self, due: Amount | None) -> bool:
+        if due is None:
+            return False
+        return (time.monotonic() if due.is_time else self.steps.over) >= due.value
+
+    @property
+    def _waits_for_mark(self) -> bool:
+        length = self._plan.length
+        return not self._is_open and length is not None and not length.is_time
+
+    def _next_step(self) -> None:
+        self._advance(is_at_mark=True)
+        if self._clock is not None:
+            self._wakes.put(None)
+
+    def _advance(self, *, is_at_mark: bool) -> None:
+        """Close and open what is due."""
+        if self._is_open:
+            if not self._is_past(self._end):
+                return
+            self._close(ends_file=self._plan.is_apart)
+            self._start = self._next_start
+        if not self._is_past(self._start):
+            return
+        if self._plan.align_s and not self._is_aligned:
+            self._is_aligned = True
+            self._start = _aligned(self._plan.align_s)
+        elif is_at_mark or not self._waits_for_mark:
+            self._is_aligned = False
+            self._open()
+            plan = self._plan
+            self._end = None if plan.length is None else self._from_now(plan.length)
+            self._next_start = None if plan.every is None else self._from_now(plan.every)
+
+    def _run(self) -> None:
+        while not self._is_over:
+            with contextlib.suppress(queue.Empty):
+                self._wakes.get(timeout=self._wait_s())
+            with self._lock:
+                self._try(lambda: self._advance(is_at_mark=False))
+
+    def _wait_s(self) -> float | None:
+        """Return how long the clock has nothing to do, None: until it is woken."""
+        with self._lock:
+            due = self._end if self._is_open else self._start
+            if self._is_over or due is None or not due.is_time:
+                return None
+            left_s = due.value - time.monotonic()
+            return None if left_s <= 0 and self._waits_for_mark else max(left_s, 0.0)
+
+
+def _aligned(period_s: float) -> Amount:
+    """Return the next multiple of a period of unix time, by the monotonic clock."""
+    now_s = time.time()
+    return Amount(time.monotonic() + math.ceil(now_s / period_s) * period_s - now_s, is_time=True)

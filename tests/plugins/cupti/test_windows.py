@@ -1,0 +1,138 @@
+"""Recording windows of ``proton run`` on the double of libcupti."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("proton_bench._native")
+
+from fakes.doubles import Doubles
+from fakes.fixtures import cupti_doubles
+from fakes.program_runs import run_proton
+
+from proton_bench.analysis.accounting.host_time import run_time_of
+from proton_bench.formats.registry import read_profile
+from proton_bench.model.profile import Profile
+from proton_bench.report.words.header import recorded_line
+
+__all__ = ["cupti_doubles"]
+
+# Step n launches its own kernel n times, and says whether CUPTI was on.
+PROGRAM = """
+from fakes.doubles import Cupti
+import proton_bench as proton
+gpu = Cupti()
+on = []
+for i in range(20):
+    with proton.scope("step"):
+        for _ in range(i + 1):
+            gpu.launch(f"kernel_{i}", 7)
+    on.append(gpu.is_kind_enabled(10) or gpu.is_enabled(1, 307))
+    proton.step()
+print("on", [i for i in range(20) if on[i]], gpu.buffers_outstanding())
+"""
+HEAD = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+FULL = {f"kernel_{i}": i + 1 for i in range(20)}
+
+
+def counts(file: Path) -> dict[str, int]:
+    return counts_of(read_profile(file))
+
+
+def counts_of(profile: Profile) -> dict[str, int]:
+    calls = profile.column("count").to_list() if "count" in profile.columns else []
+    names = [profile.name(row) for row in range(len(profile))]
+    return {name: int(call) for name, call in zip(names, calls, strict=False) if "kernel" in name}
+
+
+def steps(first: int, end: int) -> dict[str, int]:
+    return {f"kernel_{i}": i + 1 for i in range(first, end)}
+
+
+def on(output: str) -> list[int]:
+    line = next(line for line in output.splitlines() if line.startswith("on "))
+    return list(eval(line[3 : line.index("]") + 1]))
+
+
+def test_a_window_has_the_launches_of_its_steps_and_no_others(
+    cupti_doubles: Doubles, tmp_path: Path
+) -> None:
+    environment = cupti_doubles.environment()
+    run_proton(environment, tmp_path, PROGRAM, "-b", "cupti")
+    assert counts(tmp_path / "out.proton") == FULL
+
+    done = run_proton(environment, tmp_path, PROGRAM, "-b", "cupti", "--steps", "5:15")
+
+    assert done.returncode == 0, done.stderr
+    assert counts(tmp_path / "out.proton") == steps(5, 15)
+    assert on(done.stdout) == list(range(5, 15))
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [
+        (("--steps", ":3"), [*range(3)]),
+        (("--every", "6", "--for", "2"), [6, 7, 12, 13, 18, 19]),
+        (("--after", "0s"), [*range(20)]),
+        (("--steps", "40:50"), []),
+        (("--after", "1h", "--for", "1m"), []),
+    ],
+)
+def test_windows_are_where_the_options_say(
+    cupti_doubles: Doubles, tmp_path: Path, options: tuple[str, ...], recorded: list[int] | None
+) -> None:
+    done = run_proton(cupti_doubles.environment(), tmp_path, PROGRAM, "-b", "cupti", *options)
+
+    assert done.returncode == 0, done.stderr
+    assert on(done.stdout) == recorded
+    assert counts(tmp_path / "out.proton") == {f"kernel_{i}": i + 1 for i in recorded}
+    assert ("before a window began" in done.stderr) == (recorded == [])
+
+
+def test_each_window_has_its_own_file(cupti_doubles: Doubles, tmp_path: Path) -> None:
+    options = ("-b", "cupti", "--every", "5", "--for", "2", "--each")
+
+    done = run_proton(cupti_doubles.environment(), tmp_path, PROGRAM, *options)
+
+    assert done.returncode == 0, done.stderr
+    profiles = [read_profile(tmp_path / f"out.w{number}.proton") for number in (1, 2, 3)]
+    assert [counts_of(each) for each in profiles] == [steps(i, i + 2) for i in (5, 10, 15)]
+    windows = [each.provenance["windows"] for each in profiles]
+    assert [[(one["first_step"], one["steps"]) for one in each] for each in windows] == [
+        [(5, 2)],
+        [(10, 2)],
+        [(15, 2)],
+    ]
+    assert len(list(tmp_path.glob("out*.proton"))) == 3
+
+
+def test_time_between_windows_is_not_idle_time(cupti_doubles: Doubles, tmp_path: Path) -> None:
+    options = ("-b", "cupti", "--every", "6", "--for", "2")
+
+    run_proton(cupti_doubles.environment(), tmp_path, PROGRAM, *options)
+
+    profile = read_profile(tmp_path / "out.proton")
+    facts = profile.provenance
+    lengths = [each["end_ns"] - each["begin_ns"] for each in facts["windows"]]
+    assert len(lengths) == 3
+    assert sum(lengths) == facts["recorded_ns"] == run_time_of(profile).wall_ns
+    assert facts["recorded_ns"] < facts["end_time_ns"] - facts["start_time_ns"]
+    assert "in 3 windows" in recorded_line(profile)
+
+
+def test_children_have_the_same_windows(cupti_doubles: Doubles, tmp_path: Path) -> None:
+    (tmp_path / "child.py").write_text(HEAD + PROGRAM)
+    parent = "import subprocess; subprocess.run([sys.executable, 'child.py'])"
+
+    done = run_proton(
+        cupti_doubles.environment(), tmp_path, parent, "-b", "cupti", "--steps", "3:5", "--each"
+    )
+
+    assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.glob("out*.proton")
+    assert file.name.endswith(".w1.proton")
+    assert counts(file) == steps(3, 5)
+    assert file.name in done.stderr
+    assert "before a window began" not in done.stderr
