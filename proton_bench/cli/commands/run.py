@@ -154,6 +154,15 @@ def command(
             help="Windows begin at multiples of it by the clock, those of all ranks together.",
         ),
     ] = None,
+    window_on: Annotated[
+        str | None,
+        typer.Option(
+            "--window-on",
+            metavar="cuda|nvtx:NAME|SIGNAL|file:PATH",
+            help="Record from cudaProfilerStart to Stop, in a range, from one signal to the next, "
+            "or while a file exists.",
+        ),
+    ] = None,
     each: Annotated[
         bool,
         typer.Option(
@@ -204,6 +213,7 @@ def command(
         "every": every,
         "for": length,
         "align": align,
+        "window-on": window_on,
         "each": "" if each else None,
     }
     options = RunOptions(
@@ -240,7 +250,9 @@ def _checked(windows: dict[str, str], where: OutputName) -> dict[str, str]:
     if windows:
         from proton_bench.recording.session.windows import WindowPlan
 
-        WindowPlan.read(windows)
+        plan = WindowPlan.read(windows)
+        if plan is not None and plan.trigger:
+            windows["window-on"] = plan.trigger
         if "each" in windows and where.name in ("", "-"):
             raise UsageError("--each needs names of files: name one with -n or -o")
     return windows

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 import math
 import os
 import queue
@@ -23,6 +24,7 @@ from proton_bench.errors import ProtonError, UsageError
 from proton_bench.recording.native import native
 from proton_bench.recording.session.recording import Session
 from proton_bench.recording.session.steps import Mark, mark_listeners
+from proton_bench.recording.session.window_triggers import checked_trigger, watch_trigger
 from proton_bench.recording.stderr import warn
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -34,6 +36,8 @@ _MARKED_BY = {
     "declared": "by proton_bench.step()",
 }
 _LONGEST_S = 1e8
+_FILE_PERIOD_S = 0.25
+_TOGGLE = "toggle"
 # A later mark is believed rather than an earlier one, as in the finder of steady steps.
 _RANKS = {"optimizer": 1, "profiler": 2, "declared": 3}
 
@@ -73,6 +77,7 @@ class WindowPlan:
         length: Of a window; None for until the end.
         align_s: A window begins at a multiple of it by the clock; 0 for at once.
         is_apart: Each window has a file of its own.
+        trigger: What opens and closes windows instead, as `checked_trigger` returns it.
     """
 
     after: Amount
@@ -80,6 +85,7 @@ class WindowPlan:
     length: Amount | None = None
     align_s: float = 0.0
     is_apart: bool = False
+    trigger: str = ""
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> WindowPlan | None:
@@ -93,20 +99,15 @@ class WindowPlan:
         """
         if not texts:
             return None
+        _check_together(set(texts))
         given = {name: Amount.read(f"--{name}", texts[name]) for name in _AMOUNTS & set(texts)}
         for name in ("for", "every", "align"):
             if name in given and not given[name].value:
                 raise UsageError(f"--{name} 0 records nothing: give more than 0")
         if "align" in given and not given["align"].is_time:
             raise UsageError(f"--align {texts['align']} is not a time: give one, such as 10s")
-        if "every" in given and "for" not in given:
-            raise UsageError("--every needs the length of a window: add --for")
         if "steps" in texts:
-            if both := sorted({"after", "every", "for"} & set(given)):
-                raise UsageError(f"--steps and --{both[0]} exclude each other: give one of them")
             given |= _steps(texts["steps"])
-        if set(texts) == {"each"}:
-            raise UsageError("--each needs windows: add --steps, --after, --every or --for")
         every, length = given.get("every"), given.get("for")
         is_same = every and length and every.is_time == length.is_time
         if every and length and is_same and length.value >= every.value:
@@ -119,10 +120,24 @@ class WindowPlan:
             length=length,
             align_s=given["align"].value if "align" in given else 0.0,
             is_apart="each" in texts,
+            trigger=checked_trigger(texts["window-on"]) if "window-on" in texts else "",
         )
 
 
 _AMOUNTS = {"after", "every", "for", "align"}
+_EXCLUDING = {"steps": {"after", "every", "for"}, "window-on": {"steps", "after", "every"}}
+
+
+def _check_together(names: set[str]) -> None:
+    for name in sorted(names & _EXCLUDING.keys()):
+        for other in sorted(names & _EXCLUDING[name]):
+            raise UsageError(f"--{name} and --{other} exclude each other: give one of them")
+    if names == {"each"}:
+        raise UsageError(
+            "--each needs windows: add --steps, --after, --every, --for or --window-on"
+        )
+    if "every" in names and "for" not in names:
+        raise UsageError("--every needs the length of a window: add --for")
 
 
 def _steps(text: str) -> dict[str, Amount]:
@@ -294,35 +309,69 @@ class PlannedWindows(Windows):
     ) -> None:
         super().__init__(start, finish, is_apart=plan.is_apart)
         self._plan = plan
-        self._start: Amount | None = self._from_now(plan.after)
+        self._start: Amount | None = None if plan.trigger else self._from_now(plan.after)
         self._end: Amount | None = None
         self._next_start: Amount | None = None
         self._is_aligned = False
-        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        # A handler of a signal may put something in.
+        self._wakes: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._file = plan.trigger.removeprefix("file:") if plan.trigger[:5] == "file:" else ""
+        self._has_file = False
         self._clock: threading.Thread | None = None
+        self._unwatch = watch_trigger(plan.trigger, self) if plan.trigger else None
         try:
+            self._look()
             self._advance(is_at_mark=True)
         except BaseException:  # it cannot record at all
             self.end()
             self.session.finalize(())
             raise
-        if plan.align_s or any(each and each.is_time for each in (plan.after, plan.length)):
+        is_timed = plan.align_s or any(each and each.is_time for each in (plan.after, plan.length))
+        if is_timed or plan.trigger:
             self._clock = threading.Thread(target=self._run, name="proton_bench", daemon=True)
             self._clock.start()
 
     def end(self) -> None:
         """As of `Windows`; no thread goes on."""
         super().end()
+        if self._unwatch is not None:
+            self._unwatch()
         clock, self._clock = self._clock, None
         if clock is not None:
-            self._wakes.put(None)
+            self._wakes.put("")
             clock.join()
+
+    def toggle(self) -> None:
+        """Have the clock open a window, or close it. May be called by a handler of a signal."""
+        self._wakes.put(_TOGGLE)
+
+    def switch(self, *, on: bool) -> None:
+        """Open a window, or close it; does nothing where it is so."""
+        if os.getpid() == self._process_id:
+            with self._lock:
+                self._try(lambda: self._switch(on=on))
+
+    def _switch(self, *, on: bool) -> None:
+        if not on:
+            self._start = None
+            if self._is_open:
+                self._close(ends_file=self.is_apart)
+        elif not self._is_open:
+            self._start = Amount(time.monotonic(), is_time=True)
+            self._advance(is_at_mark=False)
+
+    def _look(self) -> None:
+        if self._file and os.path.exists(self._file) != self._has_file:
+            self._has_file = not self._has_file
+            self._switch(on=self._has_file)
 
     def missed(self) -> str:
         """Return why there was no window, "" if there was one."""
         if self.opened:
             return ""
         text = "nothing was recorded, the program was over before a window began"
+        if self._plan.trigger:
+            return f"{text}: nothing opened one, see --window-on {self._plan.trigger}"
         if self._plan.after.is_time and not self._waits_for_mark:
             return text
         if self.steps.by:
@@ -349,7 +398,7 @@ class PlannedWindows(Windows):
     def _next_step(self) -> None:
         self._advance(is_at_mark=True)
         if self._clock is not None:
-            self._wakes.put(None)
+            self._wakes.put("")
 
     def _advance(self, *, is_at_mark: bool) -> None:
         """Close and open what is due."""
@@ -372,19 +421,29 @@ class PlannedWindows(Windows):
 
     def _run(self) -> None:
         while not self._is_over:
+            wake = ""
             with contextlib.suppress(queue.Empty):
-                self._wakes.get(timeout=self._wait_s())
+                wake = self._wakes.get(timeout=self._wait_s())
             with self._lock:
-                self._try(lambda: self._advance(is_at_mark=False))
+                self._try(functools.partial(self._tick, wake))
+
+    def _tick(self, wake: str) -> None:
+        if wake == _TOGGLE:
+            self._switch(on=not self._is_open and self._start is None)
+        self._look()
+        self._advance(is_at_mark=False)
 
     def _wait_s(self) -> float | None:
         """Return how long the clock has nothing to do, None: until it is woken."""
         with self._lock:
             due = self._end if self._is_open else self._start
+            idle_s = _FILE_PERIOD_S if self._file else None
             if self._is_over or due is None or not due.is_time:
-                return None
-            left_s = due.value - time.monotonic()
-            return None if left_s <= 0 and self._waits_for_mark else max(left_s, 0.0)
+                return idle_s
+            left_s = max(due.value - time.monotonic(), 0.0)
+            if not left_s and self._waits_for_mark:
+                return idle_s
+            return left_s if idle_s is None else min(left_s, idle_s)
 
 
 def _aligned(period_s: float) -> Amount:

@@ -51,7 +51,7 @@ def steps(first: int, end: int) -> dict[str, int]:
     return {f"kernel_{i}": i + 1 for i in range(first, end)}
 
 
-def on(output: str) -> list[int]:
+def steps_on(output: str) -> list[int]:
     line = next(line for line in output.splitlines() if line.startswith("on "))
     return list(eval(line[3 : line.index("]") + 1]))
 
@@ -67,7 +67,7 @@ def test_a_window_has_the_launches_of_its_steps_and_no_others(
 
     assert done.returncode == 0, done.stderr
     assert counts(tmp_path / "out.proton") == steps(5, 15)
-    assert on(done.stdout) == list(range(5, 15))
+    assert steps_on(done.stdout) == list(range(5, 15))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_windows_are_where_the_options_say(
     done = run_proton(cupti_doubles.environment(), tmp_path, PROGRAM, "-b", "cupti", *options)
 
     assert done.returncode == 0, done.stderr
-    assert on(done.stdout) == recorded
+    assert steps_on(done.stdout) == recorded
     assert counts(tmp_path / "out.proton") == {f"kernel_{i}": i + 1 for i in recorded}
     assert ("before a window began" in done.stderr) == (recorded == [])
 
@@ -136,3 +136,55 @@ def test_children_have_the_same_windows(cupti_doubles: Doubles, tmp_path: Path) 
     assert counts(file) == steps(3, 5)
     assert file.name in done.stderr
     assert "before a window began" not in done.stderr
+
+
+OUTSIDE = """
+import os, signal, time
+from fakes.doubles import Cupti
+import proton_bench as proton
+from proton_bench import _native
+gpu = Cupti()
+def wait_until(recording):
+    while _native.is_recording() != recording:
+        time.sleep(0.001)
+def work(name):
+    with proton.scope(name):
+        gpu.launch(name + "_kernel", 7)
+for i in range(2):
+    work(f"before_{i}")
+    ON
+    wait_until(True)
+    work(f"inside_{i}")
+    OFF
+    wait_until(False)
+work("after")
+"""
+
+
+@pytest.mark.parametrize(
+    ("trigger", "on", "off"),
+    [
+        ("SIGUSR2", "os.kill(os.getpid(), signal.SIGUSR2)", "os.kill(os.getpid(), signal.SIGUSR2)"),
+        ("file:on", "open('on', 'w').close()", "os.remove('on')"),
+    ],
+)
+def test_windows_are_opened_from_outside(
+    cupti_doubles: Doubles, tmp_path: Path, trigger: str, on: str, off: str
+) -> None:
+    program = OUTSIDE.replace("ON", on).replace("OFF", off)
+
+    done = run_proton(
+        cupti_doubles.environment(), tmp_path, program, "-b", "cupti", "--window-on", trigger
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert counts(tmp_path / "out.proton") == {"inside_0_kernel": 1, "inside_1_kernel": 1}
+
+
+def test_a_trigger_that_never_came_is_named(cupti_doubles: Doubles, tmp_path: Path) -> None:
+    options = ("-b", "cupti", "--window-on", "cuda", "--strict")
+
+    done = run_proton(cupti_doubles.environment(), tmp_path, PROGRAM, *options)
+
+    assert done.returncode == 5
+    assert "--window-on cuda" in done.stderr
