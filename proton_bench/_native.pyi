@@ -142,6 +142,11 @@ class Session:
     def take_bursts(self, phase: int | None = None) -> list[dict[str, Any]]: ...
     @property
     def counter_metrics(self) -> list[str]: ...  # what the m columns count; empty without bursts
+    def keep_runs(self) -> None: ...  # every kernel and copy from now on, 2^20 until they are taken
+    # "names" (text by number), and arrays: "name" (int32, its number), "launch" (uint64, its id;
+    # nodes of a graph have that of the graph), "called_ns" (int64, 0: unknown), "start_ns",
+    # "end_ns" (int64)
+    def take_runs(self) -> dict[str, Any]: ...
     def times_of_nodes(self, nodes: Any, phase: int | None = None) -> Any: ...  # float64, in ns
     def set_metric_of_nodes(  # summed over the rows below; nodes and values are arrays or lists
         self, name: str, nodes: Any, values: Any, phase: int | None = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 # which clock is gated, what its marker allows, rounds and calls in all of them, and times for one
 # call.
 BENCHMARK = "benchmark"
-REPLICATE = "replicate"
+REPLICATE_COLUMN = "replicate"
 CLOCK = "clock"
 THRESHOLD = "gate_threshold"
 ROUNDS = "rounds"

@@ -11,9 +11,9 @@ from pathlib import Path
 from proton_bench.analysis.run import Run
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.pytest_plugin.benchmarks.in_profile import profile_of
-from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
+from proton_bench.rounds.in_profile import profile_of
+from proton_bench.rounds.record import BenchmarkRecord
 
 ROUNDS = 5
 

@@ -9,8 +9,8 @@ from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-from proton_bench.pytest_plugin.benchmarks.in_profile import profile_of
-from proton_bench.pytest_plugin.rounds.cuda import FLUSH
+from proton_bench.rounds.cuda import FLUSH
+from proton_bench.rounds.in_profile import profile_of
 
 GPU = Device("CUDA", 0, "90", 132)
 TESTS = ("test_x.py::test_a", "test_x.py::test_b")

@@ -9,7 +9,7 @@ import pytest
 from proton_bench.errors import UsageError
 from proton_bench.pytest_plugin.benchmarks.in_test import BenchmarkCall, Surroundings
 from proton_bench.pytest_plugin.benchmarks.marker import Asked
-from proton_bench.pytest_plugin.rounds.measurement import Device, Plan
+from proton_bench.rounds.measurement import Device, Plan
 
 torch = pytest.importorskip("torch")
 

@@ -12,7 +12,7 @@ from published import published
 CLOCK = """
     import os
     import pytest
-    from proton_bench.pytest_plugin.rounds.measurement import CpuTimer
+    from proton_bench.rounds.measurement import CpuTimer
 
     now = 0
     def tick():

@@ -186,6 +186,17 @@ std::vector<std::string> Session::counter_metrics() {
   return counters ? counters->metrics() : std::vector<std::string>();
 }
 
+void Session::keep_runs() {
+  Held held = held_live();
+  tree_->keep_runs();
+}
+
+std::vector<DeviceRun> Session::take_runs() {
+  Held held = held_live();
+  held.drain();
+  return tree_->take_runs();
+}
+
 CallPathTree &Session::tree_with(const std::vector<NodeIndex> &nodes, uint32_t phase) {
   tree(phase); // throws where there is no such phase
   CallPathTree &found = tree_->tree(phase);

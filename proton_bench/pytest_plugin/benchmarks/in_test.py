@@ -25,17 +25,14 @@ from proton_bench.pytest_plugin.benchmarks.marker import (
     is_benchmark,
     read_marker,
 )
-from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
-from proton_bench.pytest_plugin.rounds.measurement import (
+from proton_bench.rounds.measurement import (
     Around,
     CpuTimer,
     Device,
     Measurement,
-    Timer,
-    measure,
-    measure_coroutine,
 )
+from proton_bench.rounds.record import BenchmarkRecord
 
 if TYPE_CHECKING:
     from proton_bench.recording.session.session import Session
@@ -182,14 +179,11 @@ class BenchmarkCall:
         if not self._where.measures:
             return result
         device = self._device(uses_cuda=use(result))
-        timer = self._timer(device)
-        plan = self._asked.plan
-        repeated: Callable[[], object] = call
-        if plan.cudagraph:
-            from proton_bench.pytest_plugin.rounds.cuda import as_graph
+        from proton_bench.rounds.kernels import timed
 
-            repeated = as_graph(call)
-        self.measurement = measure(repeated, timer, plan, around=self._where.around)
+        self.measurement, _ = timed(
+            call, self._asked.plan, device=device, around=self._where.around
+        )
         return result
 
     async def _measured_coroutine(self, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -200,9 +194,11 @@ class BenchmarkCall:
         result = await call()
         if not self._where.measures:
             return result
-        timer = self._timer(self._device(uses_cuda=use(result)))
-        self.measurement = await measure_coroutine(
-            call, timer, self._asked.plan, around=self._where.around
+        device = self._device(uses_cuda=use(result))
+        from proton_bench.rounds.kernels import timed_coroutine
+
+        self.measurement = await timed_coroutine(
+            call, self._asked.plan, device=device, around=self._where.around
         )
         return result
 
@@ -214,13 +210,6 @@ class BenchmarkCall:
             return plan.device
         return Device.CUDA if uses_cuda or plan.cudagraph else Device.CPU
 
-    def _timer(self, device: Device) -> Timer:
-        if device is Device.CPU:
-            return CpuTimer()
-        from proton_bench.pytest_plugin.rounds.cuda import CudaTimer
-
-        return CudaTimer(self._where.around, flush_l2=self._asked.plan.flush_l2)
-
 
 def _gives_coroutines(fn: Callable[..., Any]) -> bool:
     while isinstance(fn, functools.partial):
@@ -231,7 +220,7 @@ def _gives_coroutines(fn: Callable[..., Any]) -> bool:
 
 
 def _use_of_cuda(call: Callable[[], Any]) -> Callable[[object], bool]:
-    from proton_bench.pytest_plugin.rounds.cuda import UseOfCuda
+    from proton_bench.rounds.cuda import UseOfCuda
 
     return UseOfCuda(call).seen
 
@@ -366,19 +355,13 @@ class BenchmarksInTests:
             return
         measurement, extra = measured
         asked = item.stash.get(_asked, Asked())
-        metric = asked.metric or measurement.device
-        item.stash[_record] = BenchmarkRecord(
-            id=self._ids.get(item.nodeid, item.nodeid),
+        item.stash[_record] = BenchmarkRecord.of(
+            self._ids.get(item.nodeid, item.nodeid),
+            asked.plan,
+            measurement,
             node_id=item.nodeid,
             parameters=parameters_of(item),
-            device=str(measurement.device),
-            metric=str(metric),
-            calls=measurement.calls,
-            cpu_ns=measurement.cpu_ns,
-            gpu_ns=measurement.gpu_ns,
-            warmup=measurement.warmup_calls,
-            flush_l2=asked.plan.flush_l2 and measurement.device is Device.CUDA,
-            cudagraph=asked.plan.cudagraph,
+            metric=str(asked.metric or measurement.device),
             threshold=asked.threshold,
             flops=asked.flops,
             bytes=asked.bytes,
@@ -415,8 +398,8 @@ class BenchmarksInTests:
         self._records = []
         if self._session is None or not records or not self._session.is_live:
             return
-        from proton_bench.pytest_plugin.benchmarks.in_profile import profile_of
         from proton_bench.recording.children.child_profiles import AddedProfile
+        from proton_bench.rounds.in_profile import profile_of
 
         self._session.add_profile(AddedProfile(profile_of(records), "", _nothing))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proton_bench.errors import UsageError
-from proton_bench.pytest_plugin.rounds.measurement import Device, Plan
+from proton_bench.rounds.measurement import Device, Plan
 from proton_bench.support.text import did_you_mean
 
 MARKER = FIXTURE = "proton_bench"

@@ -361,6 +361,7 @@ class Session:
         if self._stopped_ns is not None:
             ended = end_facts(self._started, self.core.counts(), self._stopped_ns)
             ended |= self._window_facts(self._stopped_ns)
+            ended["collectors"] = self._lease.facts()
             return {**ended, "forked_children": self.forks} if self.forks else ended
         now_ns = time.monotonic_ns()
         ended_ns = now_ns + int(self._started["realtime_base_ns"])
@@ -443,14 +444,12 @@ class Session:
                 ended = self._facts_so_far()
                 self.remarks = [] if self.added_profiles else self._lease.remarks(counts)
                 self.remarks += left_out
-                collectors = self._lease.facts()
-                self.clock_drift_ns = drift_of(collectors)
+                self.clock_drift_ns = drift_of(ended["collectors"])
                 if self.plan.is_written_meanwhile:
                     ended["timeline"] = self.core.timeline_counts()
                 if wants_gpm(self.plan.modes):
                     ended["gpm"] = take_gpm_facts(self.id)
                     ended |= ceiling_facts(ended.get("gpus_at_start", ()))
-                ended["collectors"] = collectors
                 self.core.set_provenance(encode_facts(ended))
                 if steady := self._steady_facts(ended):
                     self.core.add_steady(encode_facts(steady))

@@ -389,9 +389,18 @@ NodeIndex SessionTree::add_kernel(uint32_t number, const LaunchRecord &launch,
   return add_counted(number, launch, record, nullptr);
 }
 
+template <typename Record>
+void SessionTree::keep_run(uint32_t number, NodeIndex node, const LaunchRecord &launch,
+                           const Record &record) {
+  if (keeps_runs_ && runs_.size() < kMostRuns)
+    runs_.push_back({phase(number).tree.nodes()[node].name, launch.correlation_id, launch.called_ns,
+                     record.start_ns, record.end_ns});
+}
+
 NodeIndex SessionTree::add_counted(uint32_t number, const LaunchRecord &launch,
                                    const KernelRecord &record, const GraphPlace *place) {
   NodeIndex node = add_found(number, launch, record, place);
+  keep_run(number, node, launch, record);
   if (counters_) [[unlikely]] {
     int32_t device = phase(number).tree.nodes()[node].device;
     if (device == kNone)
@@ -463,8 +472,10 @@ NodeIndex SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &recor
 NodeIndex SessionTree::add_copy(uint32_t number, const LaunchRecord &launch,
                                 const CopyRecord &record) {
   Phase &target = phase(number);
-  return target.add_copy(node_for(target, launch.at.shadow, launch.at.python), record,
-                         launch.called_ns);
+  NodeIndex above = node_for(target, launch.at.shadow, launch.at.python);
+  NodeIndex node = target.add_copy(above, record, launch.called_ns);
+  keep_run(number, node, launch, record);
+  return node;
 }
 
 void SessionTree::add_metric(uint32_t number, const Capture &at, const UserMetric &metric) {
@@ -537,7 +548,10 @@ NodeIndex SessionTree::add_node(uint32_t number, const LaunchRecord &launch,
 NodeIndex SessionTree::add_node(uint32_t number, const LaunchRecord &launch,
                                 const GraphPlace &place, const CopyRecord &record) {
   Phase &target = phase(number);
-  return target.add_copy(graph_parent(target, launch, place), record, launch.called_ns);
+  NodeIndex above = graph_parent(target, launch, place);
+  NodeIndex node = target.add_copy(above, record, launch.called_ns);
+  keep_run(number, node, launch, record);
+  return node;
 }
 
 void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,

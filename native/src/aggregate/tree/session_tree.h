@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "aggregate/events/session_events.h"
@@ -39,9 +40,20 @@ struct GraphPlace {
   const Capture *at = nullptr;
 };
 
+/// Work of a device as it ran; nodes of a graph have the launch of the graph.
+struct DeviceRun {
+  Name name;
+  uint64_t launch = 0;   ///< its correlation id
+  int64_t called_ns = 0; ///< as of LaunchRecord; of a graph's later nodes 0
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
 /// Not synchronised: the aggregator's lock guards it.
 class SessionTree {
 public:
+  static constexpr size_t kMostRuns = size_t{1} << 20; ///< 40 MB
+
   SessionTree(ContextSource source, uint32_t generation, bool records_wall,
               bool keeps_timeline = false, bool upstream_shape = false);
 
@@ -77,6 +89,10 @@ public:
                   const UserMetric &metric);
   /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
   void add_metric(uint32_t phase, const Capture &at, const UserMetric &metric);
+
+  /// Keeps every kernel and copy from now on, kMostRuns at most.
+  void keep_runs() { keeps_runs_ = true; }
+  std::vector<DeviceRun> take_runs() { return std::exchange(runs_, {}); }
 
   /// Hardware counters of the device are sampled from now on, until `end_burst`.
   void begin_burst(const char *device_kind, int32_t device_index, int64_t at_ns);
@@ -225,6 +241,8 @@ private:
   bool shows(const ContextNode &frame) const;
   /// The frame that a launch hook put around a launch to name its kernel; null without one.
   const ContextNode *naming_frame(ContextId at) const;
+  template <typename Record>
+  void keep_run(uint32_t phase, NodeIndex node, const LaunchRecord &launch, const Record &record);
   NodeIndex leaf_node(Phase &phase, const Capture &above, const Leaf &leaf) const;
   /// The leaf of a kernel that was launched there, whatever ran it.
   NodeIndex any_leaf(Phase &phase, const Capture &at, const char *kernel) const;
@@ -238,6 +256,8 @@ private:
   bool keeps_timeline_;
   bool upstream_shape_;
   bool samples_host_ = false;
+  bool keeps_runs_ = false;
+  std::vector<DeviceRun> runs_;
   std::unique_ptr<SessionEvents> events_;
   std::unique_ptr<CounterLog> counters_; ///< made by the first burst
   PauseList pauses_;

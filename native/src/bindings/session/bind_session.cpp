@@ -247,6 +247,36 @@ py::list take_bursts(Session &session, std::optional<uint32_t> phase) {
   return taken;
 }
 
+py::dict take_runs(Session &session) {
+  std::vector<DeviceRun> runs;
+  {
+    py::gil_scoped_release release;
+    runs = session.take_runs();
+  }
+  std::map<std::string, int32_t> numbers; // of names
+  std::vector<int32_t> names;
+  std::vector<uint64_t> launches;
+  std::vector<int64_t> called_ns, start_ns, end_ns;
+  for (const DeviceRun &run : runs) {
+    auto next = static_cast<int32_t>(numbers.size());
+    names.push_back(numbers.emplace(valid_utf8(run.name.text()), next).first->second);
+    launches.push_back(run.launch);
+    called_ns.push_back(run.called_ns);
+    start_ns.push_back(run.start_ns);
+    end_ns.push_back(run.end_ns);
+  }
+  py::dict taken, by_number;
+  for (const auto &[name, number] : numbers)
+    by_number[py::int_(number)] = name;
+  taken["names"] = by_number;
+  taken["name"] = array_of(names);
+  taken["launch"] = array_of(launches);
+  taken["called_ns"] = array_of(called_ns);
+  taken["start_ns"] = array_of(start_ns);
+  taken["end_ns"] = array_of(end_ns);
+  return taken;
+}
+
 void set_metric_of_nodes(Session &session, const std::string &name, const Numbers<NodeIndex> &nodes,
                          const Numbers<double> &values, std::optional<uint32_t> phase) {
   std::vector<NodeIndex> its = vector_of(nodes);
@@ -500,6 +530,8 @@ void bind_session(py::module_ &module) {
       .def("take_bursts", &take_bursts, py::arg("phase") = py::none())
       .def_property_readonly("counter_metrics",
                              py::cpp_function(&Session::counter_metrics, Unlocked()))
+      .def("keep_runs", &Session::keep_runs, Unlocked())
+      .def("take_runs", &take_runs)
       .def("times_of_nodes", &times_of_nodes, py::arg("nodes"), py::arg("phase") = py::none())
       .def("set_metric_of_nodes", &set_metric_of_nodes, py::arg("name"), py::arg("nodes"),
            py::arg("values"), py::arg("phase") = py::none())

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proton_bench.pytest_plugin.benchmarks.record import REPLICATE, BenchmarkRecord
+from proton_bench.rounds.record import REPLICATE, BenchmarkRecord
 from proton_bench.support.files import write_file
 
 SCHEMA = "proton_bench.benchmarks"

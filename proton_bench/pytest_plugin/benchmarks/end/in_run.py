@@ -9,8 +9,8 @@ import pytest
 
 from proton_bench.errors import InterruptedExperimentError, ProtonError
 from proton_bench.pytest_plugin.benchmarks.in_test import ATTRIBUTE
-from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
+from proton_bench.rounds.record import BenchmarkRecord
 from proton_bench.support.text import visible, visible_lines
 from proton_bench.support.units import count_text, duration_text
 
@@ -149,7 +149,6 @@ class BenchmarksOfRun:
 
 def _line(record: BenchmarkRecord) -> str:
     """Return one line: the median time of a call, and how it was measured."""
-    median_ns = record.statistics()["median"]
-    clock = "gpu" if record.gated_ns is record.gpu_ns else "cpu"
     rounds = count_text(len(record.gated_ns), "round")
-    return f"{duration_text(median_ns)} ({clock}, median of {rounds})  {visible(record.id)}"
+    time = f"{duration_text(record.median_ns)} ({record.clock}, median of {rounds})"
+    return f"{time}  {visible(record.id)}"

@@ -22,12 +22,12 @@ from proton_bench.gate.processes import Command
 from proton_bench.gate.project import store_of_project
 from proton_bench.gate.runs import new_folder
 from proton_bench.gate.verdict.result import EXIT_CODES, GateResult, Outcome, SuiteVerdict
-from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
 from proton_bench.report.text.gate import GateReport, gate_document
 from proton_bench.report.words.gate import explained, row_text, structure_text
+from proton_bench.rounds.record import BenchmarkRecord
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 

@@ -31,8 +31,8 @@ from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.pytest_plugin.benchmarks.in_profile import profile_of
-from proton_bench.pytest_plugin.rounds.cuda import FLUSH
+from proton_bench.rounds.cuda import FLUSH
+from proton_bench.rounds.in_profile import profile_of
 
 GPU = Device("CUDA", 0, "90", 132)
 TEST = ("session", "test_x.py", "test_a")

@@ -6,7 +6,7 @@ import pytest
 import proton_bench.gate  # noqa: F401
 from proton_bench.errors import UsageError
 from proton_bench.pytest_plugin.benchmarks.marker import Asked, is_benchmark, read_marker
-from proton_bench.pytest_plugin.rounds.measurement import Device, Plan
+from proton_bench.rounds.measurement import Device, Plan
 
 
 def items_of(pytester: pytest.Pytester, marker: str) -> list[pytest.Item]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
 from proton_bench.model.benchmark_columns import (
@@ -11,7 +10,7 @@ from proton_bench.model.benchmark_columns import (
     CLOCK,
     CPU_ROUND,
     GPU_ROUND,
-    REPLICATE,
+    REPLICATE_COLUMN,
     ROUNDS,
     THRESHOLD,
     WARM_UP,
@@ -21,8 +20,8 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-from proton_bench.pytest_plugin.benchmarks.record import REPLICATE as PROCESS
-from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
+from proton_bench.rounds.measurement import median_of
+from proton_bench.rounds.record import REPLICATE, BenchmarkRecord
 
 
 def profile_of(records: Sequence[BenchmarkRecord]) -> Profile:
@@ -59,8 +58,8 @@ def profile_of(records: Sequence[BenchmarkRecord]) -> Profile:
 def _set(builder: ProfileBuilder, row: int, record: BenchmarkRecord) -> None:
     calls = record.calls * len(record.cpu_ns)
     builder.set(row, BENCHMARK, record.id)
-    builder.set(row, REPLICATE, PROCESS)
-    builder.set(row, CLOCK, "gpu" if record.gated_ns is record.gpu_ns else "cpu")
+    builder.set(row, REPLICATE_COLUMN, REPLICATE)
+    builder.set(row, CLOCK, record.clock)
     builder.set(row, ROUNDS, len(record.cpu_ns))
     builder.set(row, CALLS, calls)
     if record.threshold:
@@ -68,7 +67,10 @@ def _set(builder: ProfileBuilder, row: int, record: BenchmarkRecord) -> None:
     for name, amount in (("flops", record.flops), ("bytes", record.bytes)):
         if amount:
             builder.set(row, name, amount * calls)
-    for metric, times in ((CPU_ROUND, record.cpu_ns), (GPU_ROUND, record.gpu_ns)):
+    for metric, times, tick_ns in (
+        (CPU_ROUND, record.cpu_ns, 0.0),
+        (GPU_ROUND, record.gpu_ns, record.tick_ns),
+    ):
         if times:
-            builder.set(row, metric, statistics.median(times))
+            builder.set(row, metric, median_of(times, tick_ns))
             builder.set_distribution(row, metric, Distribution.from_samples(times))

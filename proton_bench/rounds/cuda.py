@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.model.benchmark_columns import FLUSH
-from proton_bench.pytest_plugin.rounds.measurement import Around, Device, RoundTime
+from proton_bench.model.benchmark_columns import FLUSH, WARM_UP
+from proton_bench.rounds.measurement import Around, Device, RoundTime
 
 _LEAST_FLUSHED_BYTES = 32 << 20
 _GRAPH_WARM_UPS = 3
@@ -24,9 +24,8 @@ _BREADTH = 100
 class UseOfCuda:
     """Finds out whether a call gives work to a GPU of torch.
 
-    It does if its arguments, closure or result have a tensor on a GPU, or if it allocates GPU
-    memory. Use of globals alone is not seen; such a call is timed on the CPU, which waits for the
-    GPU.
+    It does if its arguments, closure, globals or result have a tensor on a GPU, or if it allocates
+    GPU memory. Any other call is timed on the CPU, which waits for the GPU.
     """
 
     def __init__(self, *reachable: object) -> None:
@@ -76,18 +75,26 @@ class CudaTimer:
     def begin(self) -> None:
         """Begin a round."""
         self._first.record()
-        self._begun_ns = time.perf_counter_ns()
+        self._begun_ns = time.monotonic_ns()
 
     def end(self) -> RoundTime:
         """End the round, wait for the GPU, and return its time."""
-        submitted_ns = time.perf_counter_ns() - self._begun_ns
+        submitted_ns = time.monotonic_ns()
         self._last.record()
         self._last.synchronize()
-        return RoundTime(float(submitted_ns), self._first.elapsed_time(self._last) * 1e6)
+        return RoundTime(
+            float(submitted_ns - self._begun_ns),
+            self._first.elapsed_time(self._last) * 1e6,
+            (self._begun_ns, submitted_ns),
+        )
 
 
-def as_graph(call: Callable[[], object]) -> Callable[[], None]:
+def as_graph(call: Callable[[], object], around: Around) -> Callable[[], None]:
     """Return the replay of a CUDA graph of one call.
+
+    Args:
+        call: The function.
+        around: Returns a context manager for the calls before the capture.
 
     Raises:
         UsageError: torch has no GPU here, or the call cannot be captured.
@@ -95,7 +102,7 @@ def as_graph(call: Callable[[], object]) -> Callable[[], None]:
     torch = cuda_torch()
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(beside):
+    with around(WARM_UP), torch.cuda.stream(beside):
         for _ in range(_GRAPH_WARM_UPS):
             call()
     torch.cuda.current_stream().wait_stream(beside)
@@ -170,7 +177,9 @@ def _inside(value: object) -> Iterable[object]:
         return (value.__self__, value.__func__)
     if inspect.isfunction(value):
         cells = value.__closure__ or ()
-        return [cell.cell_contents for cell in cells if not _is_empty(cell)]
+        closed_over = [cell.cell_contents for cell in cells if not _is_empty(cell)]
+        names = value.__code__.co_names
+        return [*closed_over, *(value.__globals__[n] for n in names if n in value.__globals__)]
     parameters = getattr(value, "parameters", None)  # of a torch module
     return list(parameters())[:1] if _is_module(value) and callable(parameters) else ()
 

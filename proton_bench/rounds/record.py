@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from proton_bench.rounds.measurement import Device, Measurement, Plan, median_of
 
 # What counts as a repetition. Rounds share everything that differs between processes: clocks,
 # memory layout, choices of autotuners. They make one value more precise but do not show its spread.
@@ -33,11 +36,13 @@ class BenchmarkRecord:
         extra_info: Extra values of the test.
         path: Name and kind of each node of the profile down to the rounds; empty without a session.
         worker: Worker of pytest-xdist that measured it, "" for none.
+        gpu_clock: What ``gpu_ns`` is: ``kernels`` for the sum of the times of all kernels and
+            copies, ``gpu`` for the time between two events where no backend records them.
+        tick_ns: Smallest step of the times of kernels.
     """
 
     id: str
     node_id: str
-    parameters: Mapping[str, str]
     device: str
     metric: str
     calls: int
@@ -46,12 +51,25 @@ class BenchmarkRecord:
     warmup: int
     flush_l2: bool
     cudagraph: bool
-    threshold: str
-    flops: float
-    bytes: float
-    extra_info: Mapping[str, Any]
     path: tuple[tuple[str, int], ...]
-    worker: str
+    threshold: str = ""
+    flops: float = 0.0
+    bytes: float = 0.0
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    extra_info: Mapping[str, Any] = field(default_factory=dict)
+    worker: str = ""
+    gpu_clock: str = "gpu"
+    tick_ns: float = 0.0
+
+    @property
+    def clock(self) -> str:
+        """What the gated times are: ``cpu``, or ``gpu_clock``."""
+        return self.gpu_clock if self.gated_ns is self.gpu_ns else "cpu"
+
+    @property
+    def median_ns(self) -> float:
+        """Median of the gated times."""
+        return median_of(self.gated_ns, self.tick_ns if self.clock == "kernels" else 0.0)
 
     @property
     def gated_ns(self) -> tuple[float, ...]:
@@ -60,18 +78,47 @@ class BenchmarkRecord:
 
     def statistics(self) -> dict[str, float]:
         """Return statistics of the gated times, in ns."""
-        import statistics
-
         times = self.gated_ns
         quarters = statistics.quantiles(times, n=4) if len(times) > 1 else [times[0]] * 3
         return {
             "min": min(times),
             "max": max(times),
             "mean": statistics.fmean(times),
-            "median": statistics.median(times),
+            "median": self.median_ns,
             "stddev": statistics.stdev(times) if len(times) > 1 else 0.0,
             "iqr": quarters[2] - quarters[0],
         }
+
+    @classmethod
+    def of(cls, name: str, plan: Plan, measurement: Measurement, **more: Any) -> BenchmarkRecord:
+        """Return the record of a measurement.
+
+        Args:
+            name: Its name in the gate.
+            plan: How it was timed.
+            measurement: Its rounds.
+            **more: Other attributes.
+        """
+        kernels = measurement.kernels
+        on_gpu = measurement.device is Device.CUDA
+        attributes: dict[str, Any] = {
+            "node_id": name,
+            "metric": str(measurement.device),
+            "gpu_clock": "gpu" if kernels is None else "kernels",
+            "tick_ns": 0.0 if kernels is None else kernels.tick_ns,
+            **more,
+        }
+        return cls(
+            id=name,
+            device=str(measurement.device),
+            calls=measurement.calls,
+            cpu_ns=measurement.cpu_ns,
+            gpu_ns=measurement.gpu_ns,
+            warmup=measurement.warmup_calls,
+            flush_l2=plan.flush_l2 and on_gpu,
+            cudagraph=plan.cudagraph,
+            **attributes,
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values for JSON and execnet."""

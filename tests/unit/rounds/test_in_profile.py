@@ -5,8 +5,8 @@ from fakes.benchmarks import record_of
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.pytest_plugin.benchmarks.in_profile import profile_of
-from proton_bench.pytest_plugin.benchmarks.record import REPLICATE
+from proton_bench.rounds.in_profile import profile_of
+from proton_bench.rounds.record import REPLICATE
 
 TEST = ("session", "test_x.py", "test_a")
 

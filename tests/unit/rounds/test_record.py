@@ -4,7 +4,7 @@ import json
 
 from fakes.benchmarks import record_of
 
-from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
+from proton_bench.rounds.record import BenchmarkRecord
 
 
 def test_a_record_survives_json() -> None:

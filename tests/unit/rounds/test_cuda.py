@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from proton_bench.errors import UsageError
-from proton_bench.pytest_plugin.rounds.cuda import FLUSH, CudaTimer, UseOfCuda, as_graph
-from proton_bench.pytest_plugin.rounds.measurement import Device, RoundTime
+from proton_bench.rounds.cuda import FLUSH, CudaTimer, UseOfCuda, as_graph
+from proton_bench.rounds.measurement import Device, RoundTime
 
 
 class Event:
@@ -149,7 +149,7 @@ def test_without_flush_no_memory_is_taken(torch: Torch) -> None:
 def test_a_graph_is_captured_once_and_replayed(torch: Torch) -> None:
     calls: list[int] = []
 
-    replay = as_graph(lambda: calls.append(1))
+    replay = as_graph(lambda: calls.append(1), lambda name: nullcontext())
     replay()
     replay()
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_captured_says_so() -> None:
             raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
     with pytest.raises(UsageError, match=r"cannot be captured .* stream is capturing\)"):
-        as_graph(waits)
+        as_graph(waits, lambda name: nullcontext())
 
 
 def test_without_a_gpu_its_timer_says_so(torch: Torch) -> None:
