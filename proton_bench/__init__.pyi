@@ -27,6 +27,7 @@ from proton_bench.recording.session.session import (
     profile,
     start,
 )
+from proton_bench.rounds.bench import bench
 
 __version__: str
 
@@ -37,6 +38,7 @@ __all__ = [
     "Profile",
     "__version__",
     "activate",
+    "bench",
     "context",
     "cpu_timed_scope",
     "data",

@@ -149,6 +149,7 @@ def _is_no_problem(path: str) -> bool:
 # an application of several commands. A new command is one line here.
 COMMANDS = {
     "run": "Run a program and record where the time of its Python processes goes.",
+    "bench": "Measure how long a function takes on the GPU, by its kernels.",
     "view": "Show where the time went, as a tree.",
     "why": "Say why a run is slow, with evidence and the most that can be saved.",
     "diff": "Show what changed from one profile to another, and why.",

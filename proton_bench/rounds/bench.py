@@ -7,7 +7,8 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from proton_bench.errors import UsageError
 from proton_bench.model.frame import FrameKind
 from proton_bench.recording.native import native
+from proton_bench.recording.session.output import check_writable
 from proton_bench.rounds.cuda import UseOfCuda
 from proton_bench.rounds.in_profile import profile_of
 from proton_bench.rounds.kernels import KernelRecording, Kernels, timed
@@ -214,17 +216,25 @@ def bench(  # noqa: PLR0913 - what replaces do_bench takes as much
 
     Raises:
         UsageError: It is not a function, an argument is wrong, or a graph is being captured.
+        OutputError: The file cannot be written.
     """
     plan = _plan(cache, graph=graph, max_time=max_time, rounds=rounds)
-    call = functools.partial(fn, *args, **kwargs)
     _check(fn)
+    if output is not None:
+        check_writable(os.path.abspath(output))
+    call = functools.partial(fn, *args, **kwargs)
     use = UseOfCuda(call)
     result = call()
     device = Device.CUDA if plan.cudagraph or use.seen(result) else Device.CPU
     del result
-    name = name or _name(fn)
-    with native.scope(name):
-        measurement, recording = timed(call, plan, device=device, around=native.scope)
+    name = _name(fn) if name is None else name
+
+    @contextmanager
+    def around(step: str) -> Iterator[None]:
+        with native.scope(name), native.scope(step):  # the session begins after a scope around all
+            yield
+
+    measurement, recording = timed(call, plan, device=device, around=around)
     found = _result(name, plan, measurement, recording=recording)
     if output is not None:
         found.save(output)
@@ -271,7 +281,7 @@ def _result(
     record = BenchmarkRecord.of(
         name, plan, measurement, path=((name, FrameKind.SCOPE), (ROUNDS, FrameKind.SCOPE))
     )
-    own = None if recording is None else recording.profile
+    own = _facts() if recording is None else recording.profile
     rows, kernels = profile_of([record]), measurement.kernels
     return BenchResult(
         name=name,
@@ -286,6 +296,13 @@ def _result(
         note="" if recording is None else recording.problem,
         profile=rows if own is None else type(own).merge([own, rows]),
     )
+
+
+def _facts() -> Profile | None:
+    """Return a profile of nothing, which says where and when this process ran."""
+    with KernelRecording("cpu") as recording:
+        pass
+    return recording.profile
 
 
 def _kernel_times(kernels: Kernels) -> dict[str, KernelTimes]:

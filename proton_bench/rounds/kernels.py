@@ -56,19 +56,23 @@ class Kernels:
 class KernelRecording(profiled):
     """Records the kernels of a block, beside whatever other sessions record.
 
+    Args:
+        backend: Backend; by default that of a live session, or the one for this machine.
+
     Attributes:
         problem: Why nothing is recorded, "" if it is.
     """
 
-    def __init__(self) -> None:
-        super().__init__(shows=False, context="shadow", samples_host=False)
+    def __init__(self, backend: str | None = None) -> None:
+        super().__init__(shows=False, context="shadow", samples_host=False, backend=backend)
         self.problem = ""
         self._runs: dict[str, Any] = {}
 
     def __enter__(self) -> KernelRecording:
         """Begin to record, if that is possible."""
         try:
-            self._options |= _backends_and_mode()
+            if self._options["backend"] is None:
+                self._options |= _backends_and_mode()
             super().__enter__()
         except ProtonError as error:
             self.problem = str(error)

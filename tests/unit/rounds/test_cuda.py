@@ -9,70 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fakes.torch_cuda import TorchOnGpu
 
 from proton_bench.errors import UsageError
 from proton_bench.rounds.cuda import FLUSH, CudaTimer, UseOfCuda, as_graph
 from proton_bench.rounds.measurement import Device, RoundTime
 
 
-class Event:
-    def __init__(self, log: list[str]) -> None:
-        self._log = log
-
-    def record(self) -> None:
-        self._log.append("record")
-
-    def synchronize(self) -> None:
-        self._log.append("wait")
-
-    def elapsed_time(self, last: Event) -> float:
-        del last
-        return 0.25
-
-
-class Graph:
-    def __init__(self, log: list[str]) -> None:
-        self._log = log
-
-    def replay(self) -> None:
-        self._log.append("replay")
-
-
-class Torch:
-    """The part of torch that is used."""
-
-    int8 = "int8"
-
-    def __init__(self) -> None:
-        self.log: list[str] = []
-        self.allocated = 0
-        self.available = True
-        self.flushed_bytes = 0
-        self.nn = SimpleNamespace(Module=type("Module", (), {}))
-        stream = SimpleNamespace(wait_stream=lambda other: None)
-        self.cuda = SimpleNamespace(
-            is_available=lambda: self.available,
-            is_initialized=lambda: True,
-            current_device=lambda: 0,
-            current_stream=lambda: stream,
-            Stream=lambda: stream,
-            stream=lambda chosen: nullcontext(),
-            Event=lambda enable_timing: Event(self.log),
-            CUDAGraph=lambda: Graph(self.log),
-            graph=lambda chosen: nullcontext(),
-            memory_stats=lambda: {"allocation.all.allocated": self.allocated},
-            get_device_properties=lambda index: SimpleNamespace(L2_cache_size=50 << 20),
-        )
-
-    def empty(self, size: int, *, dtype: str, device: str) -> Any:
-        assert (dtype, device) == ("int8", "cuda")
-        self.flushed_bytes = size
-        return SimpleNamespace(zero_=lambda: self.log.append("flush"))
-
-
 @pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> Torch:
-    double = Torch()
+def torch(monkeypatch: pytest.MonkeyPatch) -> TorchOnGpu:
+    double = TorchOnGpu()
     monkeypatch.setitem(sys.modules, "torch", double)
     return double
 
@@ -104,7 +50,7 @@ def test_a_tensor_on_a_gpu_within_reach_means_that_it_is_used(
     assert UseOfCuda(*reachable).seen(result) is seen
 
 
-def test_memory_of_the_gpu_that_a_call_took_means_that_it_is_used(torch: Torch) -> None:
+def test_memory_of_the_gpu_that_a_call_took_means_that_it_is_used(torch: TorchOnGpu) -> None:
     use = UseOfCuda()
     torch.allocated += 1
 
@@ -118,7 +64,9 @@ def test_without_torch_nothing_uses_a_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     assert "torch" not in sys.modules
 
 
-def test_the_cache_is_flushed_in_a_node_of_its_own_before_the_first_event(torch: Torch) -> None:
+def test_the_cache_is_flushed_in_a_node_of_its_own_before_the_first_event(
+    torch: TorchOnGpu,
+) -> None:
     @contextmanager
     def around(name: str) -> Any:
         torch.log.append(f"{name} begins")
@@ -137,7 +85,7 @@ def test_the_cache_is_flushed_in_a_node_of_its_own_before_the_first_event(torch:
     assert isinstance(took, RoundTime)
 
 
-def test_without_flush_no_memory_is_taken(torch: Torch) -> None:
+def test_without_flush_no_memory_is_taken(torch: TorchOnGpu) -> None:
     timer = CudaTimer(lambda name: nullcontext(), flush_l2=False)
     timer.prepare()
     timer.begin()
@@ -146,7 +94,7 @@ def test_without_flush_no_memory_is_taken(torch: Torch) -> None:
     assert torch.flushed_bytes == 0
 
 
-def test_a_graph_is_captured_once_and_replayed(torch: Torch) -> None:
+def test_a_graph_is_captured_once_and_replayed(torch: TorchOnGpu) -> None:
     calls: list[int] = []
 
     replay = as_graph(lambda: calls.append(1), lambda name: nullcontext())
@@ -170,7 +118,7 @@ def test_what_cannot_be_captured_says_so() -> None:
         as_graph(waits, lambda name: nullcontext())
 
 
-def test_without_a_gpu_its_timer_says_so(torch: Torch) -> None:
+def test_without_a_gpu_its_timer_says_so(torch: TorchOnGpu) -> None:
     torch.available = False
 
     with pytest.raises(UsageError, match="torch sees no GPU"):

@@ -12,7 +12,7 @@ from proton_bench.rounds.record import REPLICATE, BenchmarkRecord
 from proton_bench.support.files import write_file
 
 SCHEMA = "proton_bench.benchmarks"
-VERSION = (1, 0)
+VERSION = (1, 1)
 
 
 def write_document(
