@@ -19,10 +19,11 @@ from proton_bench.recording.native import native
 from proton_bench.recording.session.output import check_writable
 from proton_bench.rounds.cuda import UseOfCuda
 from proton_bench.rounds.in_profile import profile_of
-from proton_bench.rounds.kernels import KernelRecording, Kernels, timed
+from proton_bench.rounds.kernels import KernelRecording, timed
 from proton_bench.rounds.measurement import (
     ROUNDS,
     Device,
+    Kernels,
     Measurement,
     Plan,
     interval_of,

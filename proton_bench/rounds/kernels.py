@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from proton_bench.errors import ProtonError
 from proton_bench.gate.machine import tick_of
-from proton_bench.model.arrays import Array, Floats
+from proton_bench.model.arrays import Array
 from proton_bench.recording.profiled import profiled
 from proton_bench.recording.session.recording import live_sessions
 from proton_bench.rounds.cuda import CudaTimer, as_graph
@@ -19,6 +19,7 @@ from proton_bench.rounds.measurement import (
     Around,
     CpuTimer,
     Device,
+    Kernels,
     Measurement,
     Plan,
     measure,
@@ -26,31 +27,6 @@ from proton_bench.rounds.measurement import (
 )
 
 _COPIES = "copies"  # option of a backend that records them only if asked
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kernels:
-    """Kernels and copies of rounds.
-
-    Attributes:
-        names: Their names, those with the longest time first.
-        times_ns: Time of each in each round; shape (rounds, names).
-        counts: How often each ran in a round, on average.
-        span_ns: Of each round, from the start of the first to the end of the last.
-        tick_ns: Smallest step of the times.
-    """
-
-    names: tuple[str, ...]
-    times_ns: Floats
-    counts: Floats
-    span_ns: Floats
-    tick_ns: float
-
-    @property
-    def sums_ns(self) -> Floats:
-        """Time of all in each round; what runs side by side counts twice."""
-        found: Floats = self.times_ns.sum(axis=1)
-        return found
 
 
 class KernelRecording(profiled):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from proton_bench.model.benchmark_columns import WARM_UP
 
 if TYPE_CHECKING:
-    from proton_bench.rounds.kernels import Kernels
+    from proton_bench.model.arrays import Floats
 
 
 class Device(StrEnum):
@@ -127,6 +127,31 @@ _MOST_ROUNDS = 1000
 _MOST_CALLS = 1 << 20
 ROUNDS = "rounds"
 _OUTSIDE = 0.025  # of an interval, at either end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernels:
+    """Kernels and copies of rounds.
+
+    Attributes:
+        names: Their names, those with the longest time first.
+        times_ns: Time of each in each round; shape (rounds, names).
+        counts: How often each ran in a round, on average.
+        span_ns: Of each round, from the start of the first to the end of the last.
+        tick_ns: Smallest step of the times.
+    """
+
+    names: tuple[str, ...]
+    times_ns: Floats
+    counts: Floats
+    span_ns: Floats
+    tick_ns: float
+
+    @property
+    def sums_ns(self) -> Floats:
+        """Time of all in each round; what runs side by side counts twice."""
+        found: Floats = self.times_ns.sum(axis=1)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from proton_bench import bench, profiled
 from proton_bench.errors import UsageError
 from proton_bench.pytest_plugin.benchmarks.in_test import BenchmarkCall, Surroundings
 from proton_bench.pytest_plugin.benchmarks.marker import Asked
@@ -25,7 +26,7 @@ def call_of(**plan: object) -> BenchmarkCall:
 
 
 @pytest.mark.parametrize("plan", [{}, {"flush_l2": False}, {"cudagraph": True}])
-def test_work_of_a_gpu_is_timed_by_its_clock(plan: dict[str, object]) -> None:
+def test_work_of_a_gpu_is_timed_by_its_kernels(plan: dict[str, object]) -> None:
     matrix = torch.ones(512, 512, device="cuda")
     call = call_of(**plan)
 
@@ -37,6 +38,7 @@ def test_work_of_a_gpu_is_timed_by_its_clock(plan: dict[str, object]) -> None:
     assert call.measurement.calls == 1
     assert len(call.measurement.gpu_ns) == 4
     assert all(time > 0.0 for time in call.measurement.gpu_ns)
+    assert call.measurement.kernels is not None
 
 
 def test_what_is_closed_over_is_seen() -> None:
@@ -65,3 +67,38 @@ def test_what_waits_for_the_gpu_cannot_be_captured() -> None:
 
     with pytest.raises(UsageError, match="cannot be captured into a CUDA graph"):
         call_of(cudagraph=True)(lambda: (matrix + 1).sum().item())
+
+
+@pytest.mark.parametrize("options", [{}, {"cache": "warm"}, {"graph": True}])
+def test_every_kernel_of_a_call_is_measured_and_no_other(options: dict[str, object]) -> None:
+    matrix = torch.ones(512, 512, device="cuda")
+
+    result = bench(lambda: torch.relu(torch.mm(matrix, matrix)), rounds=9, **options)  # type: ignore[arg-type]
+
+    assert (result.clock, result.rounds) == ("kernels", 9)
+    counts = [each.count for each in result.kernels.values()]
+    assert len(counts) >= 2
+    assert all(count == round(count) for count in counts)
+    assert all(time > 0.0 for time in result.times_ns)
+    assert result.span is not None
+    assert result.span.median_ns > 0.0
+
+
+def test_copies_are_part_of_a_call() -> None:
+    here, there = torch.ones(1 << 20, pin_memory=True), torch.ones(1 << 20, device="cuda")
+
+    result = bench(there.copy_, here, rounds=5)
+
+    assert result.clock == "kernels"
+    assert sum(each.count for each in result.kernels.values()) == 1.0
+
+
+def test_within_a_recording_both_have_the_kernels() -> None:
+    matrix = torch.ones(512, 512, device="cuda")
+
+    with profiled(shows=False) as outer:
+        result = bench(torch.mm, matrix, matrix, name="b", rounds=5)
+
+    assert result.clock == "kernels"
+    assert outer.profile is not None
+    assert {"b", "rounds", *result.kernels} <= set(outer.profile.strings)

@@ -95,6 +95,7 @@ def compared_runs(arrangement: Arrangement, policy: Policy) -> ComparedRuns:
             f"{without.source!a} has no benchmark of pytest but {with_some.source!a} has, so they "
             "do not measure the same: leave one of them out"
         )
+    _check_clocks(runs)
     chosen = _chosen(arrangement)
     base, new = (
         tuple(Run(_gated(run.profile, chosen), run.source) for run in side)
@@ -118,6 +119,26 @@ def _settled(policy: Policy, arrangement: Arrangement, marked: Sequence[Threshol
         return settled
     launches = tuple(each for each in settled.thresholds if each.is_launch_count)
     return replace(settled, thresholds=launches)
+
+
+def _check_clocks(runs: Sequence[Run]) -> None:
+    """Check that each benchmark was timed in the same way everywhere.
+
+    Raises:
+        UsageError: In one run the kernels of a call were timed, in another the time between events
+            of the GPU, or on the CPU.
+    """
+    clocks: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        texts = _texts(run.profile, CLOCK)
+        for row, name in _ids(run.profile).items():
+            clock = texts.get(row, "cpu")
+            first, source = clocks.setdefault(name, (clock, run.source))
+            if clock != first:
+                raise UsageError(
+                    f"benchmark {name!a} has times of {first!r} in {source!a} and of {clock!r} in "
+                    f"{run.source!a}, which are different things: measure both sides again"
+                )
 
 
 def measured_runs(compared: ComparedRuns) -> Measured:
@@ -246,7 +267,7 @@ def _gated(profile: Profile, chosen: Collection[str] | None) -> Profile:
 
 def _add_round(profile: Profile, builder: ProfileBuilder, row: int, *, place: int) -> None:
     """Add the times of a benchmark's rounds, for one call."""
-    metric = GPU_ROUND if _texts(profile, CLOCK).get(row) == "gpu" else CPU_ROUND
+    metric = CPU_ROUND if _texts(profile, CLOCK).get(row, "cpu") == "cpu" else GPU_ROUND
     table = profile.distributions.get(metric)
     times = None if table is None else table.get(row)
     # Formats without distributions have the median too, so that equal things are compared.

@@ -127,6 +127,16 @@ def test_canaries_stay_as_they_are() -> None:
     assert value(seen, (CANARY_SCOPE, "fma"), "count") == 7.0
 
 
+def test_kernels_are_not_compared_with_times_between_events() -> None:
+    base, new = (
+        Run(profile_of([record_of(gpu_ns=(50e3,) * 3, metric="cuda", gpu_clock=clock)]), clock)
+        for clock in ("gpu", "kernels")
+    )
+
+    with pytest.raises(UsageError, match="measure both sides again"):
+        gate_result([base], [new], Policy())
+
+
 def test_a_marker_may_gate_the_other_clock() -> None:
     record = record_of(gpu_ns=(50e3,) * 3, metric="cpu", device="cuda")
 
@@ -415,4 +425,4 @@ def test_a_threshold_that_means_nothing_is_named_with_its_file() -> None:
     run = Run(profile_of([record_of(threshold="median:5q")]), "x.proton")
 
     with pytest.raises(UsageError, match=r"'x\.proton'.*'median:5q'"):
-        gate_result([Run(with_kernels(), "y")], [run], Policy())
+        gate_result([Run(profile_of([record_of()]), "y")], [run], Policy())
