@@ -114,7 +114,8 @@ public:
   /// the lock is not free until `deadline_ns` or the session is removed.
   bool try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &seen, SessionCopy &out);
 
-  /// Every kernel and copy is kept from now on, SessionTree::kMostRuns at most until they are taken.
+  /// Every kernel and copy is kept from now on, SessionTree::kMostRuns at most until they are
+  /// taken.
   void keep_runs();
   std::vector<DeviceRun> take_runs();
 
