@@ -52,6 +52,7 @@ class Profile:
             unknown.
         partial: Whether the file was written before the run ended.
         steady: The encoded profile of its steady steps, as the file has it; empty if unknown.
+        whole: The run of which this is the mean step; None for a whole run.
         extra: Unknown top-level keys of the file, written back unchanged.
         subtree_end: For each row the row after its last descendant; derived.
     """
@@ -71,6 +72,7 @@ class Profile:
     device_use: tuple[DeviceUse, ...] = ()
     partial: bool = False
     steady: bytes = b""
+    whole: Profile | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     subtree_end: Indexes = field(init=False)
 

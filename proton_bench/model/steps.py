@@ -105,8 +105,14 @@ def per_step(steady: Profile, whole: Profile) -> Profile | None:
         elif is_sampled:  # samples begin and end beside the steps
             columns[name] = divided(column, steps.count * sampled_ns / length_ns)
     uses = tuple(_divided_use(use, steps.count) for use in steady.device_use)
-    partial = whole.partial
-    return replace(steady, columns=columns, device_use=uses, provenance=facts, partial=partial)
+    return replace(
+        steady,
+        columns=columns,
+        device_use=uses,
+        provenance=facts,
+        partial=whole.partial,
+        whole=whole,
+    )
 
 
 def _cost_ns(steady: Profile, whole: Profile, count: int) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from proton_bench.analysis.accounting.compilation import IN_RANGES, is_range
 from proton_bench.analysis.accounting.host_time import IMPORTS, own_lines, recorded_of
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.rules import help_for, is_short
@@ -32,7 +33,7 @@ def hottest_operators(run: WholeRun) -> Iterator[Claim]:
     """Find the operators and ranges in which most of the time is, wherever they are called."""
     by_name: dict[str, dict[int, RowFacts]] = {}
     for row, facts in _operators(run).items():
-        if not is_short(facts):
+        if not is_short(facts) and not is_range(facts.name):  # which `compile` is about
             by_name.setdefault(facts.name, {})[row] = facts
     for name, rows in by_name.items():
         if not _is_large(run, rows.values(), _LEAST_HOT):
@@ -68,7 +69,8 @@ def other_code_ns(run: WholeRun) -> float:
         return 0.0
     if times.host_not_recorded_ns is not None:
         other_ns = times.host_not_recorded_ns - (times.imports_ns or 0)
-        return max(other_ns - run.compilation.total_ns, 0.0)
+        compiled_ns = sum(ns for stage, ns in run.compilation.stages if stage != IN_RANGES)
+        return max(other_ns - compiled_ns, 0.0)
     # Few steps have no samples; what a whole run did before its work is no finding.
     return recorded.parts.get("not recorded", 0.0) if recorded and run.word == "step" else 0.0
 

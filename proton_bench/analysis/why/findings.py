@@ -15,6 +15,12 @@ from itertools import chain, islice
 import numpy as np
 
 from proton_bench.analysis.accounting.calls import call_values, has_own_calls
+from proton_bench.analysis.accounting.compilation import (
+    TUNING,
+    compile_stage,
+    outermost,
+    recorded_in_ns,
+)
 from proton_bench.analysis.accounting.host_time import host_paths
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
@@ -29,13 +35,9 @@ from proton_bench.analysis.why.cpu_findings import (
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import (
     SYNC_OPS,
-    TUNING,
     WholeRun,
-    compile_stage,
     host_limit_ns,
     most_sampled_ns,
-    outermost,
-    recorded_in_ns,
     sampled_in_ns,
 )
 from proton_bench.analysis.why.verdict import Claim, Evidence, Finding

@@ -6,9 +6,11 @@ torch calls modules, and observes torch's operators. Here is decided when.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.native import native
@@ -17,6 +19,10 @@ from proton_bench.recording.stderr import say, warn
 
 if TYPE_CHECKING:
     from proton_bench.recording.models.torch_verdict import Verdict
+
+
+# The scope of a compilation; torch names its own ranges in that way.
+COMPILATION = "torch.compile (dynamo_timed)"
 
 
 class TorchContext:
@@ -28,11 +34,17 @@ class TorchContext:
         self._torch: ModuleType | None = None
         self._verdict: Verdict | None = None
         self._attached: frozenset[str] = frozenset()
-        self._unwatch_steps: Callable[[], None] | None = None
+        self._undo: dict[str, Callable[[], None]] = {}
         self._is_probed_early = False  # so that no window begins with that
 
     def hold(
-        self, session: int, context: str, *, marks_steps: bool = False, is_dormant: bool = False
+        self,
+        session: int,
+        context: str,
+        *,
+        marks_steps: bool = False,
+        compilations: bool = False,
+        is_dormant: bool = False,
     ) -> None:
         """Attach to torch for a session, now or when the program imports it.
 
@@ -40,7 +52,8 @@ class TorchContext:
             session: Number of the session.
             context: Its sources, joined by ``+``.
             marks_steps: Steps are marked whatever the sources are.
-            is_dormant: Only they are, until the next call.
+            compilations: Compilations are scopes; else samples of the host tell of them.
+            is_dormant: Only steps are marked, until the next call.
         """
         sources = frozenset(context.split("+")) & {"layers", "ops"}
         wanted = frozenset() if is_dormant else sources
@@ -48,6 +61,7 @@ class TorchContext:
             wanted |= {"steps"}
         if not wanted:
             return
+        wanted |= {"compilations"} if compilations and not is_dormant else set()
         self._is_probed_early = is_dormant and bool(sources)
         self._holders[session] = wanted
         if self._torch is not None:
@@ -86,18 +100,18 @@ class TorchContext:
         new = wanted - self._attached
         old = self._attached - wanted
         self._attached = wanted
-        if "steps" in old and self._unwatch_steps is not None:
-            self._unwatch_steps()
+        for source in old & _WATCHERS.keys():
+            self._undo.pop(source)()
         if "layers" in old:
             native.unwatch_modules()
-        for source in sorted(old - {"steps"}):
+        for source in sorted(old - _WATCHERS.keys()):
             native.leave_torch(source == "ops")
         if "layers" in new:
             self._watch_modules(self._torch)
-        if "steps" in new:
-            self._unwatch_steps = watch_steps(self._torch)
-        if new - {"steps"}:
-            self._observe(self._torch, new - {"steps"})
+        for source in new & _WATCHERS.keys():
+            self._undo[source] = _WATCHERS[source](self._torch)
+        if new - _WATCHERS.keys():
+            self._observe(self._torch, new - _WATCHERS.keys())
         elif new and self._is_probed_early:
             self._probed(self._torch)
 
@@ -125,4 +139,37 @@ class TorchContext:
         return self._verdict
 
 
+def watch_compilations(_torch: ModuleType) -> Callable[[], None]:
+    """Have each compilation by Dynamo open a scope; return what undoes that."""
+    open_on: dict[int, Any] = {}
+    handlers: list[Any] = []
+
+    def begin(_args: object) -> None:
+        scope = open_on[threading.get_ident()] = native.scope(COMPILATION)
+        scope.__enter__()
+
+    def end(_args: object) -> None:
+        scope = open_on.pop(threading.get_ident(), None)
+        if scope is not None:
+            scope.__exit__()
+
+    def watch(callback: ModuleType) -> None:
+        with contextlib.suppress(Exception):  # a torch with other internals
+            callback.callback_handler.register_start_callback(begin)
+            callback.callback_handler.register_end_callback(end)
+            handlers.append(callback.callback_handler)
+
+    waiting = ImportCallback("torch._dynamo.callback", watch)
+
+    def unwatch() -> None:
+        waiting.cancel()
+        for handler in handlers:
+            handler.remove_start_callback(begin)
+            handler.remove_end_callback(end)
+
+    return unwatch
+
+
+# What Python marks, without the native module's observers.
+_WATCHERS = {"steps": watch_steps, "compilations": watch_compilations}
 torch_context = TorchContext()

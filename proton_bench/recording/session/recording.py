@@ -241,7 +241,12 @@ class Session:
                 undo.callback(HookManager.deactivate, self.id)
                 if not self._is_attached:
                     undo.callback(torch_context.release, self.id)
-                    torch_context.hold(self.id, self.plan.context, marks_steps=self.is_windowed)
+                    torch_context.hold(
+                        self.id,
+                        self.plan.context,
+                        marks_steps=self.is_windowed,
+                        compilations=self.plan.records_wall,
+                    )
                 self.core.activate()
                 if not self._is_attached:
                     undo.callback(self.core.deactivate)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from proton_bench.analysis.accounting.compilation import trials_ns
 from proton_bench.analysis.accounting.host_time import (
     IMPORTS,
     NOT_RECORDED,
@@ -24,7 +25,7 @@ from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.view.select import TRIALS_STATE, MetricTree, Selection, build_tree
 from proton_bench.analysis.why.findings import find
-from proton_bench.analysis.why.run import WholeRun, trials_ns
+from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.errors import ProtonError
 from proton_bench.model.arrays import Floats, Mask

@@ -10,6 +10,7 @@ import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from proton_bench.analysis.accounting.compilation import compilation_of
 from proton_bench.analysis.accounting.device_use import (
     SOON_NS,
     DeviceVerdict,
@@ -59,6 +60,7 @@ _MARKS = {
     "graph": "graph launches",
 }
 _MAX_MARK = 120
+_LEAST_SET_UP = 0.05  # of the time before the steps
 _TOO_SHORT = (
     "nothing was launched, or the run was over before counters were switched on, which takes half "
     "a second"
@@ -351,8 +353,23 @@ def steps_line(profile: Profile) -> str:
     return (
         f"{steps_text(steps)}, whose median is {duration_text(steps.median_ns)}, 80 % of them "
         f"within {spread}; {duration_text(steps.before_ns)} of the run's "
-        f"{duration_text(steps.run_ns)} came before, see --whole"
+        f"{duration_text(steps.run_ns)} came before{_set_up_text(profile, steps)}, see --whole"
     )
+
+
+def _set_up_text(profile: Profile, steps: Steps) -> str:
+    """Return which large parts of the time before the steps were imports and compilation."""
+    if profile.whole is None:
+        return ""
+    compilation = compilation_of(profile.whole)
+    names = ", ".join(name for name, _ in compilation.stages) or "autotuning"
+    parts = (
+        ("imports", run_time_of(profile.whole).imports_ns or 0),
+        (f"compilation ({names})", compilation.total_ns),
+    )
+    least_ns = _LEAST_SET_UP * steps.before_ns
+    shown = [f"{duration_text(time_ns)} {name}" for name, time_ns in parts if time_ns > least_ns]
+    return f" ({', '.join(shown)})" if shown else ""
 
 
 def steps_text(steps: Steps) -> str:

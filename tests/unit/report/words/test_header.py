@@ -16,6 +16,7 @@ from proton_bench.analysis.kernels.gpu_facts import (
     sampling_facts,
 )
 from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.members import RankGaps
 from proton_bench.model.metrics.counter_columns import COUNTED_TIME, NOT_JOINED
 from proton_bench.model.metrics.device_use import DeviceUse
@@ -36,6 +37,7 @@ from proton_bench.report.words.header import (
     root_note,
     sampling_line,
     sampling_losses,
+    steps_line,
 )
 from proton_bench.support.console import open_console
 
@@ -130,6 +132,32 @@ def test_header_and_root_say_how_much_of_the_run_was_recorded() -> None:
         "run of 1 s: 15 % in recorded work, 25 % elsewhere in scopes, 60 % not recorded"
     )
     assert root_note(profile) == "40 % of a run of 1 s"
+
+
+def test_imports_and_compilation_before_the_steps_are_named() -> None:
+    facts = {
+        "by": "scope",
+        "name": "step",
+        "first": 3,
+        "count": 2,
+        "begun": 4,
+        "run_ns": 10**9,
+        "low_ns": 10**7,
+        "median_ns": 10**7,
+        "high_ns": 10**7,
+        "before_ns": 9 * 10**8,
+    }
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    builder.add(0, "compile_fx (dynamo_timed)", FrameKind.OP, metrics={"wall (ns)": 3 * 10**8})
+    builder.add(0, "rare (dynamo_timed)", FrameKind.OP, metrics={"wall (ns)": 10**6})
+    step = a_run_of(10**7, time=10**6, wall=10**6)
+    step = replace(step, provenance=step.provenance.updated(steps=facts))
+
+    said = steps_line(replace(step, whole=builder.build()))
+
+    assert "900 ms of the run's 1 s came before (301 ms compilation (torch.compile))" in said
+    assert "compilation" not in steps_line(step)
 
 
 def test_times_of_several_processes_are_said_to_be_a_sum() -> None:
