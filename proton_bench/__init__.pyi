@@ -27,6 +27,8 @@ from proton_bench.recording.session.session import (
     profile,
     start,
 )
+from proton_bench.recording.session.steps import step
+from proton_bench.recording.session.windows import schedule
 from proton_bench.rounds.bench import bench
 
 __version__: str
@@ -59,9 +61,11 @@ __all__ = [
     "open_profile",
     "profile",
     "profiled",
+    "schedule",
     "scope",
     "specs",
     "start",
     "state",
+    "step",
     "viewer",
 ]

@@ -107,7 +107,7 @@ def _finish(recorded: Session | PlannedWindows, formats: tuple[str, ...]) -> Non
     else:
         recorded.end()
         session = recorded.session
-        if recorded.is_apart and not recorded.has_last:
+        if recorded.is_apart and not session.has_window:
             formats = ()
     if not session.is_live:
         return

@@ -424,7 +424,7 @@ class _Recording:
         windows = self._windows
         earlier = [] if windows is None else windows.paths
         formats = self._options.formats
-        if windows is not None and windows.is_apart and not windows.has_last:
+        if windows is not None and windows.is_apart and not session.has_window:
             formats = ()
         try:
             with self._progress:

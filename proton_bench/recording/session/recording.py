@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proton_bench.errors import SessionError
+from proton_bench.errors import SessionError, UsageError
 from proton_bench.flags import flags
 from proton_bench.recording.children.child_profiles import (
     AddedProfile,
@@ -184,6 +184,7 @@ class Session:
         windows: The newest times in which it recorded: ``begin_ns`` and ``end_ns`` (unix time),
             and what else is known of them.
         is_windowed: Recording windows decide when it records, not ``start`` of the program.
+        end_windows: Opens no further window; before the end of the session.
         skipped_steps: Steps of the program that were not recorded: before the present window, and
             in all.
     """
@@ -199,6 +200,7 @@ class Session:
         self.forks = 0
         self.windows: collections.deque[dict[str, int]] = collections.deque(maxlen=_MOST_WINDOWS)
         self.is_windowed = False
+        self.end_windows: Callable[[], None] = _nothing
         self.skipped_steps = (0, 0)
         self._window_count = 0
         self._is_attached = False  # to what costs the program something between its windows, too
@@ -269,6 +271,17 @@ class Session:
             self._started["start_time_ns"] = begin_ns
         self._window_count += 1
         self.windows.append({"begin_ns": begin_ns})
+
+    @property
+    def has_window(self) -> bool:
+        """Whether it recorded; one that began after the last step of the program does not count."""
+        return bool(self.windows) and self.windows[-1].get("steps") != 0
+
+    def warm_up(self) -> None:
+        """Start the collectors before ``activate``, so that no window begins with that."""
+        with _lock:
+            self._require_live()
+            self._lease.start()
 
     def rest(self) -> None:
         """Stop recording, and leave the program as without a profiler until ``activate``.
@@ -520,6 +533,10 @@ class Session:
             raise unknown_session(self.id)
 
 
+def _nothing() -> None:
+    pass
+
+
 def open_session(
     options: SessionOptions, *, is_dormant: bool = False, follows: int | None = None
 ) -> Session:
@@ -540,10 +557,12 @@ def open_session(
     """
     with _lock:
         path = session_path(options.name)
-        for session in _live.values():
-            if session.path == path:
-                session.activate()
-                return session
+        known = next((each for each in _live.values() if each.path == path), None)
+        if known is not None and is_dormant:
+            raise UsageError(f"{path} is being recorded already: give another name")
+        if known is not None:
+            known.activate()
+            return known
         plan = plan_capture(options)
         check_writable(plan.path)
         session = _start(plan, is_dormant=is_dormant)

@@ -9,7 +9,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast, overload
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
@@ -21,7 +23,7 @@ from proton_bench.recording.context import scope as _scope  # noqa: F401
 from proton_bench.recording.context import state as _state  # noqa: F401
 from proton_bench.recording.kernels.hooks import Hook
 from proton_bench.recording.session.interrupts import uninterrupted
-from proton_bench.recording.session.options import SessionOptions
+from proton_bench.recording.session.options import STDOUT, SessionOptions, session_path
 from proton_bench.recording.session.output import library_formats
 from proton_bench.recording.session.output_format import check_formats, chosen_trace_formats
 from proton_bench.recording.session.partials import library_asks, write_partials
@@ -34,6 +36,9 @@ from proton_bench.recording.session.recording import (
     unknown_session,
 )
 from proton_bench.recording.stderr import warn
+
+if TYPE_CHECKING:
+    from proton_bench.recording.session.windows import Schedule, ScheduledWindows
 
 __all__ = [
     "DEFAULT_PROFILE_NAME",
@@ -58,7 +63,7 @@ _COMMAND_LINE_SESSION = 0
 _TRUE = ("on", "true", "1")
 
 
-def start(
+def start(  # noqa: PLR0913 - upstream's, and a schedule
     name: str | os.PathLike[str] | None = None,
     *,
     context: str = "shadow",
@@ -66,6 +71,7 @@ def start(
     backend: str | None = None,
     mode: object = None,
     hook: Hook | str | None = None,
+    schedule: Schedule | None = None,
 ) -> int | None:
     """Start a session, or activate the live one with the same name again.
 
@@ -78,6 +84,9 @@ def start(
         backend: Names joined by ``+``, e.g. ``cpu``; None asks the plugins for their default.
         mode: Mode text or object for the backend that declares it.
         hook: ``triton`` or a ``Hook``, which sees launches and reads launch metadata.
+        schedule: Which steps are recorded, of `proton_bench.schedule` or ``torch.profiler``'s; the
+            program calls `proton_bench.step` at the end of each. Each window has its own file,
+            ``NAME.w1`` and so on.
 
     Returns:
         The session's number; 0 under the ``proton`` command, whose session goes on if it was
@@ -107,10 +116,52 @@ def start(
         trace_formats=chosen_trace_formats("chrome_trace"),
         upstream_shape=compat.is_in_use(),
     )
-    session = open_session(options)
+    if schedule is not None:
+        return scheduled_windows(options, schedule, _finalize_default, is_apart=True).session.id
+    return _open(options).id
+
+
+def _open(
+    options: SessionOptions, follows: int | None = None, *, is_dormant: bool = False
+) -> Session:
+    session = open_session(options, is_dormant=is_dormant, follows=follows)
     if library_asks():
         write_partials(session, library_formats("", session.plan.end_formats))
-    return session.id
+    return session
+
+
+def _finalize_default(session: Session) -> list[Path]:
+    return session.finalize(library_formats("", session.plan.end_formats))
+
+
+def scheduled_windows(
+    options: SessionOptions,
+    schedule: Schedule,
+    finish: Callable[[Session], list[Path]],
+    *,
+    is_apart: bool,
+) -> ScheduledWindows:
+    """Start a session that records some steps of the program.
+
+    Args:
+        options: What it records.
+        schedule: Which steps.
+        finish: Ends the session of a window and returns its files.
+        is_apart: Each window has a file of its own.
+
+    Raises:
+        UsageError: The files of windows have no name, or as of ``start``.
+    """
+    from proton_bench.recording.session.windows import ScheduledWindows
+
+    path = session_path(options.name)
+    if is_apart and path == STDOUT:
+        raise UsageError("each window of a schedule has a file of its own: name them with name=")
+
+    def begin(suffix: str, follows: int | None) -> Session:
+        return _open(replace(options, name=path + suffix), follows, is_dormant=True)
+
+    return ScheduledWindows(schedule, begin, finish, is_apart=is_apart)
 
 
 def activate(session: int | None = None) -> None:
@@ -172,13 +223,22 @@ def _finalize(chosen: Sequence[Session], output_format: str) -> None:
     first_error: Exception | None = None
     for each in chosen:
         try:
-            each.finalize(library_formats(output_format, each.plan.end_formats))
+            each.end_windows()
+            each.finalize(_formats_of(each, output_format))
             for remark in each.remarks:
                 warn(remark)
         except Exception as error:  # noqa: BLE001 - raised below, after the other sessions
             first_error = first_error or error
     if first_error is not None:
         raise first_error
+
+
+def _formats_of(session: Session, output_format: str) -> tuple[str, ...]:
+    if not session.is_windowed or session.has_window:
+        return library_formats(output_format, session.plan.end_formats)
+    if session.path.endswith(".w1"):
+        warn(f"{session.path}: nothing was recorded, no window of the schedule began")
+    return ()
 
 
 @overload

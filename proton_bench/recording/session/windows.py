@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import enum
 import functools
 import math
 import os
@@ -18,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from proton_bench.errors import ProtonError, UsageError
 from proton_bench.recording.native import native
@@ -210,14 +211,23 @@ class Windows(abc.ABC):
         self._is_over = False
         self._first_step = 0
         self._marks_recorded = 0  # by the present session
-        self.session = start(".w1" if is_apart else "", None)
+        self.session = self._renewed(".w1" if is_apart else "", None)
         mark_listeners.append(self._marked)
 
-    @property
-    def has_last(self) -> bool:
-        """Whether the present session recorded a window; none that begins after the last step."""
-        windows = self.session.windows
-        return bool(windows) and windows[-1].get("steps") != 0
+    def _renewed(self, suffix: str, follows: int | None) -> Session:
+        session = self._start_session(suffix, follows)
+        session.end_windows = self.end
+        return session
+
+    def _begin(self, first: Callable[[], None]) -> None:
+        """Open the window with which the program begins, or fail as a session without windows."""
+        try:
+            with self._lock:
+                first()
+        except BaseException:
+            self.end()
+            self.session.finalize(())
+            raise
 
     def end(self) -> None:
         """Open no more windows; one that is open lasts until its session ends."""
@@ -247,7 +257,7 @@ class Windows(abc.ABC):
         for remark in former.remarks:
             warn(remark)
         self._marks_recorded = 0
-        self.session = self._start_session(f".w{self.opened + 1}", former.id)
+        self.session = self._renewed(f".w{self.opened + 1}", former.id)
 
     def _note_steps(self) -> None:
         if self.steps.over:
@@ -264,7 +274,7 @@ class Windows(abc.ABC):
         if self._is_over or mark not in self.marks or os.getpid() != self._process_id:
             return
         with self._lock:
-            if not self.steps.add(mark):
+            if not self.session.is_live or not self.steps.add(mark):
                 return
             was_open = self._is_open
             self._marks_recorded += was_open
@@ -319,13 +329,8 @@ class PlannedWindows(Windows):
         self._has_file = False
         self._clock: threading.Thread | None = None
         self._unwatch = watch_trigger(plan.trigger, self) if plan.trigger else None
-        try:
-            self._look()
-            self._advance(is_at_mark=True)
-        except BaseException:  # it cannot record at all
-            self.end()
-            self.session.finalize(())
-            raise
+        self._look()
+        self._begin(functools.partial(self._advance, is_at_mark=True))
         is_timed = plan.align_s or any(each and each.is_time for each in (plan.after, plan.length))
         if is_timed or plan.trigger:
             self._clock = threading.Thread(target=self._run, name="proton_bench", daemon=True)
@@ -444,6 +449,103 @@ class PlannedWindows(Windows):
             if not left_s and self._waits_for_mark:
                 return idle_s
             return left_s if idle_s is None else min(left_s, idle_s)
+
+
+class Action(enum.Enum):
+    """What is done in a step; torch's ``ProfilerAction`` has the same names."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+Schedule = Callable[[int], Any]
+
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0
+) -> Callable[[int], Action]:
+    """Return a schedule of windows for ``start``, as ``torch.profiler.schedule`` does.
+
+    Args:
+        wait: Steps of a cycle that are not recorded.
+        warmup: Steps after them in which collectors run already, and record nothing.
+        active: Steps after these that are recorded, as one window with a file of its own.
+        repeat: Cycles; 0 goes on until the end.
+        skip_first: Steps before the first cycle.
+
+    Raises:
+        UsageError: A number is negative, or there are no active steps.
+    """
+    if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
+        raise UsageError("a schedule needs active steps, at least 1, and no negative number")
+    length = wait + warmup + active
+
+    def action_of(step: int) -> Action:
+        cycle, place = divmod(step - skip_first, length)
+        if cycle < 0 or (repeat and cycle >= repeat) or place < wait:
+            return Action.NONE
+        if place < wait + warmup:
+            return Action.WARMUP
+        return Action.RECORD if place < length - 1 else Action.RECORD_AND_SAVE
+
+    return action_of
+
+
+class ScheduledWindows(Windows):
+    """The windows of a schedule, whose steps end where the program calls ``step()``.
+
+    Args:
+        schedule: Returns what to do in a step, from 0; ours or one of ``torch.profiler``.
+        start: See `Windows`.
+        finish: See `Windows`.
+        is_apart: See `Windows`.
+
+    Raises:
+        UsageError: It is no schedule.
+    """
+
+    marks = frozenset({"declared"})
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        start: Callable[[str, int | None], Session],
+        finish: Callable[[Session], list[Path]],
+        *,
+        is_apart: bool,
+    ) -> None:
+        self._schedule = schedule
+        self._action = _action(schedule, 0)
+        super().__init__(start, finish, is_apart=is_apart)
+        self._begin(self._act)
+
+    def _next_step(self) -> None:
+        if self._is_open and self._action is Action.RECORD_AND_SAVE:
+            self._close(ends_file=self.is_apart)
+        self._action = _action(self._schedule, self.steps.over)
+        self._act()
+
+    def _act(self) -> None:
+        is_recorded = self._action in {Action.RECORD, Action.RECORD_AND_SAVE}
+        if is_recorded and not self._is_open:
+            self._open()
+        elif self._is_open and not is_recorded:
+            self._close(ends_file=False)
+        if self._action is Action.WARMUP:
+            self.session.warm_up()
+
+
+def _action(schedule: Any, step: int) -> Action:
+    given = schedule(step) if callable(schedule) else schedule
+    try:
+        return Action[getattr(given, "name", "")]
+    except KeyError:
+        raise UsageError(
+            f"schedule= gives {given!r} for step {step}: take proton_bench.schedule(...) or "
+            "torch.profiler.schedule(...)"
+        ) from None
 
 
 def _aligned(period_s: float) -> Amount:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+import proton_bench as proton
 from proton_bench.errors import UsageError
+from proton_bench.formats.registry import read_profile
 
 pytest.importorskip("proton_bench._native")
 
-from proton_bench.recording.session.windows import Amount, StepCount, WindowPlan
+from proton_bench.recording.session.windows import Amount, StepCount, WindowPlan, schedule
 
 
 @pytest.mark.parametrize(
@@ -79,3 +84,110 @@ def test_the_best_mark_of_a_program_counts_its_steps() -> None:
 
     assert counted == [True, True, True, False]
     assert (count.by, count.over) == ("declared", 1)
+
+
+def test_a_schedule_does_what_torchs_does() -> None:
+    torch = pytest.importorskip("torch")
+    for numbers in (
+        {"wait": 1, "warmup": 1, "active": 3, "repeat": 2, "skip_first": 4},
+        {"wait": 0, "warmup": 1, "active": 1},
+        {"wait": 2, "warmup": 1, "active": 2, "repeat": 1},
+    ):
+        ours, theirs = schedule(**numbers), torch.profiler.schedule(**numbers)
+
+        assert [ours(i).name for i in range(30)] == [theirs(i).name for i in range(30)]
+
+
+@pytest.mark.parametrize(
+    "numbers", [{"wait": -1, "warmup": 0, "active": 1}, {"wait": 0, "warmup": 0, "active": 0}]
+)
+def test_a_schedule_needs_active_steps(numbers: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="active"):
+        schedule(**numbers)
+
+
+def scopes(file: Path) -> list[str]:
+    profile = read_profile(file)
+    return sorted(profile.name(row) for row in range(1, len(profile)))
+
+
+def run_steps(count: int) -> None:
+    for i in range(count):
+        with proton.scope(f"step{i}"):
+            pass
+        proton.step()
+
+
+def test_each_window_of_a_schedule_has_a_file_and_one_session_number(tmp_path: Path) -> None:
+    plan = schedule(wait=1, warmup=1, active=2, repeat=2)
+    session = proton.start(tmp_path / "out", backend="cpu", schedule=plan)
+    assert session is not None
+
+    run_steps(9)
+    proton.finalize(session, "proton")
+
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["out.w1.hatchet", "out.w2.hatchet"]
+    assert [scopes(file) for file in files] == [["step2", "step3"], ["step6", "step7"]]
+
+
+def test_a_window_that_is_open_at_the_end_is_written(tmp_path: Path) -> None:
+    plan = schedule(wait=1, warmup=0, active=5)
+    session = proton.start(tmp_path / "out", backend="cpu", schedule=plan)
+    assert session is not None
+
+    run_steps(3)
+    proton.finalize(session, "proton")
+
+    assert scopes(tmp_path / "out.w1.proton") == ["step1", "step2"]
+
+
+def test_a_schedule_of_torch_is_taken_as_it_is(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    plan = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
+
+    with proton.profiled(tmp_path / "out", shows=False, backend="cpu", schedule=plan) as block:
+        run_steps(4)
+
+    assert block.profile is not None
+    names = [block.profile.name(row) for row in range(1, len(block.profile))]
+    assert "step1" in names
+    assert not {"step0", "step2"} & set(names)
+    assert [file.name for file in sorted(tmp_path.glob("*.proton"))] == ["out.w1.proton"]
+
+
+def test_without_a_name_a_block_has_all_windows(tmp_path: Path) -> None:
+    plan = schedule(wait=1, warmup=0, active=1)
+
+    with proton.profiled(shows=False, backend="cpu", schedule=plan) as block:
+        run_steps(4)
+
+    assert block.profile is not None
+    names = [block.profile.name(row) for row in range(1, len(block.profile))]
+    assert {"step1", "step3"} <= set(names)
+    assert not {"step0", "step2"} & set(names)
+
+
+def test_a_schedule_that_never_records_writes_nothing_and_says_so(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan = schedule(wait=9, warmup=0, active=1)
+    session = proton.start(tmp_path / "out", backend="cpu", schedule=plan)
+
+    run_steps(3)
+    proton.finalize(session)
+
+    assert list(tmp_path.iterdir()) == []
+    assert "nothing was recorded" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["x", lambda _step: 3, 7])
+def test_what_is_no_schedule_is_refused(tmp_path: Path, wrong: Any) -> None:
+    with pytest.raises(UsageError, match="torch"):
+        proton.start(tmp_path / "out", backend="cpu", schedule=wrong)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_windows_need_a_name() -> None:
+    with pytest.raises(UsageError, match="name="):
+        proton.start("-", backend="cpu", schedule=schedule(wait=0, warmup=0, active=1))
