@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from published import published
 
-from proton_bench.formats.registry import read_steps
+from proton_bench.formats.registry import read_profile, read_steps
 from proton_bench.model.profile import Profile
 from proton_bench.model.steps import Steps
 
@@ -176,3 +176,15 @@ def test_tests_have_no_steps(tmp_path: Path) -> None:
     (profile,) = read_steps([tmp_path / "run.proton"])
 
     assert Steps.of(profile.provenance) is None
+
+
+def test_a_window_of_steps_has_their_operators_and_their_numbers(tmp_path: Path) -> None:
+    file = recorded(tmp_path, TRAINING, "run", "--steps", "4:10")
+
+    profile = read_profile(file)
+    calls = profile.column("count").to_list()
+    names = [profile.name(row) for row in range(len(profile))]
+    assert sum(calls[row] for row in range(len(profile)) if names[row] == "aten::addmm") == 6
+    _, steps = step_of(file)
+    assert (steps.by, steps.count, steps.begun) == ("optimizer", 2, 12)
+    assert 5 <= steps.first <= 9

@@ -36,6 +36,7 @@ class TorchContext:
         self._attached: frozenset[str] = frozenset()
         self._undo: dict[str, Callable[[], None]] = {}
         self._is_probed_early = False  # so that no window begins with that
+        self._has_told = False
 
     def hold(
         self,
@@ -126,6 +127,9 @@ class TorchContext:
             layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
             if not reason and not native.follow_torch(source == "ops", *layout):
                 reason = "it lacks the symbols"
+        if self._has_told:
+            return  # before an earlier window
+        self._has_told = bool(reason or ("layers" in sources and verdict.node_offset == 0))
         if reason:
             say(f"note: no operators and no backward passes in call paths: {reason}")
         elif "layers" in sources and verdict.node_offset == 0:
