@@ -6,6 +6,7 @@ from any thread too, but they take the session lock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
 from os import PathLike
 from types import CodeType, TracebackType
 from typing import Any, Final, Literal, TypeVar
@@ -81,6 +82,10 @@ def mute_ops() -> None: ...
 def unmute_ops() -> None: ...
 def mute_launches() -> None: ...  # what this thread launches is the profiler's own
 def unmute_launches() -> None: ...
+def set_task_check(in_task: Callable[[], bool], /) -> None: ...  # whether a task runs here
+def begin_below(context: Context | None, /) -> None: ...  # None: the running one
+def path_of_task() -> object | None: ...  # of the scopes that are open in the running context
+def set_base(path: object, /) -> int: ...  # of this thread; returns what to set afterwards
 def open_frames() -> list[tuple[int, tuple[str, int, int]]]: ...  # depth, (name, kind, number)
 def set_scope_observer(
     observer: Callable[[int, tuple[str, int, int] | None], object] | None, /

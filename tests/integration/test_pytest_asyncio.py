@@ -114,10 +114,11 @@ def test_interleaved_tasks_leave_the_other_tests_alone(
     found = below_file(pytester.path / "pytest.proton")
     together = ("test_two_tasks", "call", "together")
     assert result.ret == 0
-    # One stack per thread: what b opens while a waits stands below a.
-    assert {path for path in found if path[:3] == together and len(path) > 3} >= {
+    assert {path for path in found if path[:3] == together and len(path) > 3} == {
         (*together, "a"),
-        (*together, "a", "b"),
+        (*together, "a", "a_inner"),
+        (*together, "b"),
+        (*together, "b", "b_inner"),
     }
     assert ("test_two_tasks", "call", "afterwards") in found
     assert ("test_next", "call", "next") in found

@@ -140,14 +140,10 @@ void Session::reset_after_fork() noexcept {
 uint32_t Session::context_depth() {
   Held held = held_live();
   uint32_t generation = tree_->generation();
-  ShadowStack &stack = this_thread().stack;
+  ContextTree &tree = ContextTree::instance();
   uint32_t depth = 0;
-  for (uint32_t i = 0; i < stack.depth(); ++i) {
-    StackEntry &entry = stack.entry(i);
-    if (!is_hidden(source_, entry.kind) && !entry.is_noop &&
-        ContextTree::instance().node(entry.id.load()).generation >= generation)
-      ++depth;
-  }
+  for (ContextId id = this_thread().stack.own(); id != 0; id = tree.node(id).parent)
+    depth += !is_hidden(source_, tree.node(id).kind) && tree.node(id).generation >= generation;
   return depth;
 }
 

@@ -19,6 +19,7 @@ enum class LockRank : uint8_t {
   kPythonSites,
   kLayers,
   kContexts,
+  kTaskFrames,
   kDevices,
   kVariants,
   kInstructions,

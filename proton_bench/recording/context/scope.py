@@ -141,8 +141,8 @@ def decorate(template: Any, func: _F) -> _F:
     """Wrap a function so that every call runs in its own scope.
 
     Recursive and concurrent calls do not share a scope object. A coroutine function is timed until
-    it returns; run one such coroutine at a time per thread, as scopes nest. A generator function is
-    timed until it has made its generator; open a scope in its body to time that.
+    it returns. A generator function is timed until it has made its generator; open a scope in its
+    body to time that.
 
     Args:
         template: A ``scope`` or ``cpu_timed_scope`` whose name and metrics are used; an object of a

@@ -23,6 +23,7 @@ from proton_bench.recording.children.child_profiles import (
     add_counts,
     merge_added,
 )
+from proton_bench.recording.context.tasks import leave_tasks
 from proton_bench.recording.counters.ceilings import ceiling_facts
 from proton_bench.recording.counters.gpm import wants_bursts, wants_gpm
 from proton_bench.recording.counters.store import PhaseJoiner, store_counters
@@ -525,6 +526,8 @@ class Session:
         _live.pop(self.id, None)
         torch_context.release(self.id)
         flags.profiling_on = bool(_live)
+        if not _live:
+            leave_tasks()
         flags.upstream_shape = any(each.plan.upstream_shape for each in _live.values())
         self.core.remove()
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "bindings/context/bind_tasks.h"
 #include "bindings/context/scope_observer.h"
 #include "bindings/module/bindings.h"
 #include "bindings/values/python_values.h"
@@ -22,16 +23,17 @@ PyObject *enter_frame(PyObject *name_object, FrameKind kind) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     const TimedCall call;
     PythonText name(name_object, "name");
-    ShadowStack &stack = this_thread().stack;
     SessionState now = session_state();
     if (!now.active) {
-      stack.push_noop(name.name(), kind);
+      this_thread().stack.push_noop(name.name(), kind);
       Py_RETURN_NONE;
     }
+    ThreadState &thread = thread_for_scope();
     bool is_scope = kind != FrameKind::kKernel;
     const StackEntry &entry =
-        is_scope ? open_scope(name.name(), kind, now) : stack.push(name.name(), kind, now);
+        is_scope ? open_scope(name.name(), kind, now) : thread.stack.push(name.name(), kind, now);
     uint64_t id = entry.scope_id(); // before others run
+    scopes_changed(thread);
     if (is_scope)
       scope_entered(name_object, kind);
     return PyLong_FromUnsignedLongLong(id);
@@ -74,6 +76,7 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
     }
     uint64_t id = entry.scope_id();
     close_frame(*index, now);
+    scopes_changed(thread);
     scope_left();
     if (id == 0) // opened while no session was there
       Py_RETURN_NONE;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "bindings/context/bind_tasks.h"
 #include "bindings/context/scope_observer.h"
 #include "bindings/values/plain_metrics.h"
 #include "bindings/values/python_values.h"
@@ -195,7 +196,8 @@ void close_scope(ScopeObject *scope) {
   const TimedCall call;
   bool is_entered_again = scope->open_count > 1 || scope->scope_id == 0;
   --scope->open_count;
-  ShadowStack &stack = this_thread().stack;
+  ThreadState &thread = this_thread();
+  ShadowStack &stack = thread.stack;
   SessionState now = session_state();
   stack.settle(now);
   uint32_t index = scope->depth;
@@ -210,6 +212,7 @@ void close_scope(ScopeObject *scope) {
   if (is_newest)
     scope->scope_id = 0;
   close_scope(index, now);
+  scopes_changed(thread);
   scope_left();
 }
 
@@ -264,7 +267,7 @@ bool add_scope_metrics(PyObject *metrics) {
 void enter(ScopeObject *scope, const SessionState &now) {
   const TimedCall call;
   PythonText name(scope->name, "the name of a scope");
-  ThreadState &thread = this_thread();
+  ThreadState &thread = thread_for_scope();
   thread.stack.settle(now);
   uint32_t depth = thread.stack.depth();
   StackEntry &entry = open_scope(name.name(), FrameKind::kScope, now);
@@ -273,6 +276,7 @@ void enter(ScopeObject *scope, const SessionState &now) {
   scope->scope_id = entry.scope_id();
   scope->depth = depth;
   ++scope->open_count;
+  scopes_changed(thread);
   scope_entered(scope->name, FrameKind::kScope);
 }
 

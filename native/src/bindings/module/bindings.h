@@ -7,6 +7,7 @@ namespace proton {
 
 void bind_scope(pybind11::module_ &module);
 void bind_scope_observer(pybind11::module_ &module);
+void bind_tasks(pybind11::module_ &module);
 void bind_launch_hook(pybind11::module_ &module);
 void bind_context(pybind11::module_ &module);
 void bind_layers(pybind11::module_ &module);

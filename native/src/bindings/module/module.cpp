@@ -28,6 +28,7 @@ PYBIND11_MODULE(_native, module) {
   proton::set_drain_request(proton::request_background_drain);
   proton::bind_scope(module);
   proton::bind_scope_observer(module);
+  proton::bind_tasks(module);
   proton::bind_launch_hook(module);
   proton::bind_context(module);
   proton::bind_layers(module);

@@ -231,9 +231,9 @@ std::optional<OpenScope> find_elsewhere(const HeldScope &scope, const SessionSta
   ContextTree &tree = ContextTree::instance();
   for (;;) {
     uint32_t collection = tree.settled_collections();
-    std::optional<OpenScope> found;
-    if (const StackEntry *entry = scope.owner->stack.find(scope.index, scope.id))
-      found = OpenScope{entry->id.load(), entry->start(), scope.owner->number};
+    std::optional<OpenScope> found = scope.owner->stack.find_scope(scope.id);
+    if (found)
+      found->thread = scope.owner->number;
     else
       found = find_expired(scope.id);
     if (!found || !now.active || tree.touch_since(collection, found->id, now.epoch))
@@ -315,11 +315,8 @@ void abandon_range(const OpenRange &range) noexcept {
 
 std::vector<NamedFrame> current_path() {
   std::vector<NamedFrame> path;
-  ShadowStack &stack = this_thread().stack;
-  if (stack.depth() == 0)
-    return path;
   ContextTree &tree = ContextTree::instance(); // what the stack names, it keeps alive
-  for (ContextId id = stack.top().id.load(); id != 0; id = tree.node(id).parent)
+  for (ContextId id = this_thread().stack.own(); id != 0; id = tree.node(id).parent)
     path.push_back({tree.node(id).name, tree.node(id).kind, tree.node(id).generation});
   std::reverse(path.begin(), path.end());
   return path;
@@ -454,7 +451,7 @@ void close_elsewhere(const HeldScope &scope) noexcept {
     if (here)
       here->host.lost.fetch_add(1, std::memory_order_relaxed);
   }
-  if (!forget_expired(scope.id) && scope.owner->stack.find(scope.index, scope.id))
+  if (!forget_expired(scope.id) && scope.owner->stack.find_scope(scope.id))
     scope.owner->stack.end_from_elsewhere(scope.index, scope.id);
 }
 
@@ -462,16 +459,17 @@ std::optional<ContextId> context_of_scope(uint64_t scope_id, EpochId epoch) {
   ContextTree &tree = ContextTree::instance();
   for (;;) {
     uint32_t collection = tree.settled_collections();
-    std::optional<ContextId> found;
+    std::optional<OpenScope> found;
     for_each_thread([&](ThreadState &thread) {
-      for (uint32_t i = thread.stack.depth(); !found && i-- != 0;)
-        if (const StackEntry *entry = thread.stack.find(i, scope_id))
-          found = entry->id.load();
+      if (!found)
+        found = thread.stack.find_scope(scope_id);
     });
-    if (std::optional<OpenScope> expired = found ? std::nullopt : find_expired(scope_id))
-      found = expired->id;
-    if (!found || tree.touch_since(collection, *found, epoch))
-      return found;
+    if (!found)
+      found = find_expired(scope_id);
+    if (!found)
+      return std::nullopt;
+    if (tree.touch_since(collection, found->id, epoch))
+      return found->id;
   }
 }
 

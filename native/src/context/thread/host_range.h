@@ -36,6 +36,8 @@ public:
   /// The count of the range whose frame is about to be closed, without those of ranges inside,
   /// until the next call; null: it is not known. [owning thread, noexcept]
   const int64_t *leave(CountSource source, ShadowStack &stack, uint64_t scope_id) noexcept;
+  /// Adds what was counted since to the innermost range. [owning thread, noexcept]
+  void take(CountSource source) noexcept;
 
 private:
   struct Range {
@@ -44,7 +46,6 @@ private:
     int64_t count = 0;
   };
   void close_ended(ShadowStack &stack) noexcept;
-  void take(CountSource source) noexcept;
 
   std::vector<Range> open_;
   int64_t left_ = 0;

@@ -83,6 +83,20 @@ const ShadowStack *starting_stack() noexcept {
   return {text, hash ^ (hash >> 32)};
 }
 
+StackEntry &StackEntry::operator=(const StackEntry &other) noexcept {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  id.store(other.id.load(kRelaxed), kRelaxed);
+  kind = other.kind;
+  is_noop = other.is_noop;
+  is_first_use = other.is_first_use;
+  is_held = other.is_held;
+  state_serial = other.state_serial;
+  set_scope_id(other.scope_id());
+  name_hash = other.name_hash;
+  start_ns.store(other.start(), kRelaxed);
+  return *this;
+}
+
 ShadowStack::~ShadowStack() {
   for (Asked *asked = asked_.load(std::memory_order_relaxed); asked;)
     delete std::exchange(asked, asked->next);
@@ -133,7 +147,7 @@ ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
 }
 
 ContextId ShadowStack::base() noexcept {
-  if (depth() != 0)
+  if (depth() != 0 || base_.load(std::memory_order_relaxed) != 0)
     return own();
   const ShadowStack *starting = starting_stack();
   return starting && starting != this ? starting->published() : 0;
@@ -269,7 +283,7 @@ void ShadowStack::publish_state(const SessionState &now) noexcept {
 }
 
 StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
-  ContextId unchanged = depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed);
+  ContextId unchanged = own();
   uint32_t serial = depth() == 0 ? 0 : top().state_serial;
   StackEntry &fresh = append();
   fresh.set_start(0);
@@ -326,6 +340,8 @@ void ShadowStack::take_asked(const SessionState &now) noexcept {
   while (asked) {
     if (find(asked->index, asked->scope_id))
       end(asked->index, now);
+    else
+      end_aside(asked->scope_id, now);
     delete std::exchange(asked, asked->next);
   }
   pop_ended(now);
@@ -359,32 +375,118 @@ void ShadowStack::exit_state(const SessionState &now) {
 }
 
 void ShadowStack::append_ids(std::vector<ContextId> &ids) const {
-  uint32_t count = depth_.load(std::memory_order_seq_cst);
-  for (uint32_t i = 0; i < count; ++i) {
-    const StackEntry *block = blocks_[i / kBlockEntries].load(std::memory_order_acquire);
-    ids.push_back(block[i % kBlockEntries].id.load(std::memory_order_acquire));
-  }
+  std::lock_guard lock(frames_mutex());
+  for_each_entry(
+      [&](const StackEntry &entry) { ids.push_back(entry.id.load(std::memory_order_acquire)); });
+  for (const Frames *frames : frames_)
+    ids.push_back(frames->base);
+  ids.push_back(base_.load(std::memory_order_seq_cst));
   // The held id first: once it is released, it is published.
   ids.push_back(held_.load(std::memory_order_seq_cst));
   ids.push_back(published());
 }
 
 void ShadowStack::append_open(std::vector<OpenScope> &scopes) const {
-  uint32_t count = depth_.load(std::memory_order_seq_cst);
-  for (uint32_t i = 0; i < count; ++i) {
-    const StackEntry *block = blocks_[i / kBlockEntries].load(std::memory_order_acquire);
-    const StackEntry &entry = block[i % kBlockEntries];
+  std::lock_guard lock(frames_mutex());
+  for_each_entry([&](const StackEntry &entry) {
     int64_t start_ns = entry.start_ns.load(std::memory_order_acquire);
     ContextId id = entry.id.load(std::memory_order_acquire);
     // A frame that takes the place meanwhile resets the time first.
     if (start_ns > 0 && entry.start_ns.load(std::memory_order_relaxed) == start_ns)
       scopes.push_back({id, start_ns, kNoThread});
+  });
+}
+
+std::optional<OpenScope> ShadowStack::find_scope(uint64_t scope_id) {
+  std::lock_guard lock(frames_mutex());
+  std::optional<OpenScope> found;
+  for_each_entry([&](const StackEntry &entry) {
+    if (entry.scope_id() == scope_id)
+      found = OpenScope{entry.id.load(), entry.start(), kNoThread};
+  });
+  return found;
+}
+
+ContextId ShadowStack::set_base(ContextId base, const SessionState &now) noexcept {
+  ContextId before = base_.exchange(base, std::memory_order_seq_cst);
+  publish(now);
+  return before;
+}
+
+std::mutex &ShadowStack::frames_mutex() {
+  static std::mutex *mutex = [] {
+    auto *made = new std::mutex; // threads of the target may need it to the end
+    guard_across_fork(*made, LockRank::kTaskFrames);
+    return made;
+  }();
+  return *mutex;
+}
+
+void ShadowStack::add(Frames &frames) {
+  frames.place = frames_.size();
+  frames_.push_back(&frames);
+}
+
+namespace {
+
+/// Records of this epoch may name the frame after it has gone.
+void note(const StackEntry &entry, const SessionState &now) noexcept {
+  ContextId id = entry.id.load(std::memory_order_relaxed);
+  if (id != 0 && !entry.is_noop)
+    ContextTree::instance().touch(id, now.epoch);
+}
+
+} // namespace
+
+void ShadowStack::drop(Frames &frames, const SessionState &now) noexcept {
+  for (const StackEntry &entry : frames.entries)
+    note(entry, now);
+  frames_[frames.place] = frames_.back();
+  frames_[frames.place]->place = frames.place;
+  frames_.pop_back();
+}
+
+void ShadowStack::exchange(Frames &from, Frames &to) {
+  const uint32_t count = depth();
+  from.entries.reserve(count);
+  for (size_t first = 0; first < to.entries.size(); first += kBlockEntries)
+    if (!blocks_[first / kBlockEntries].load(std::memory_order_relaxed))
+      blocks_[first / kBlockEntries].store(new StackEntry[kBlockEntries],
+                                           std::memory_order_release);
+  for (uint32_t i = 0; i < count; ++i)
+    from.entries.push_back(entry(i));
+  from.states = std::exchange(states_, std::exchange(to.states, {}));
+  from.base = base_.exchange(std::exchange(to.base, 0));
+  for (uint32_t i = 0; i < to.entries.size(); ++i)
+    entry(i) = to.entries[i];
+  depth_.store(static_cast<uint32_t>(to.entries.size()), std::memory_order_seq_cst);
+  to.entries.clear();
+}
+
+void ShadowStack::end_aside(uint64_t scope_id, const SessionState &now) noexcept {
+  std::lock_guard lock(frames_mutex());
+  for (Frames *frames : frames_) {
+    std::vector<StackEntry> &entries = frames->entries;
+    for (StackEntry &entry : entries)
+      if (entry.scope_id() == scope_id)
+        entry.set_start(StackEntry::kEnded);
+    while (!entries.empty() && entries.back().has_ended()) {
+      note(entries.back(), now);
+      entries.pop_back();
+    }
   }
 }
 
 void ShadowStack::leave(const SessionState &now) noexcept {
   states_.clear();
   pop_to(0, now);
+  {
+    std::lock_guard lock(frames_mutex());
+    for_each_entry([&](const StackEntry &entry) { note(entry, now); });
+    for (Frames *frames : frames_)
+      frames->entries.clear();
+  }
+  base_.store(0, std::memory_order_release);
   publish(now);
   generation_.fetch_add(1, std::memory_order_seq_cst);
   const ShadowStack *self = this;
@@ -395,7 +497,10 @@ void ShadowStack::clear() noexcept {
   depth_.store(0, std::memory_order_release);
   published_.store(0, std::memory_order_release);
   held_.store(0, std::memory_order_release);
+  base_.store(0, std::memory_order_release);
   states_.clear();
+  for (Frames *frames : frames_)
+    frames->entries.clear();
 }
 
 namespace {
@@ -404,6 +509,7 @@ struct Expired {
   Expired() { guard_across_fork(mutex, LockRank::kExpired); }
   std::mutex mutex;
   std::unordered_map<uint64_t, OpenScope> scopes; ///< by number
+  std::unordered_map<ContextId, uint32_t> paths;  ///< how often each is held
 };
 
 Expired &expired() {
@@ -414,17 +520,40 @@ Expired &expired() {
 } // namespace
 
 void keep_expired(ShadowStack &stack, uint32_t thread) noexcept {
-  for (uint32_t i = 0; i < stack.depth(); ++i) {
-    const StackEntry &entry = stack.entry(i);
-    if (!entry.is_held || entry.has_ended())
-      continue;
-    try {
-      Expired &all = expired();
-      std::lock_guard lock(all.mutex);
-      all.scopes[entry.scope_id()] = {entry.id.load(), entry.start(), thread};
-    } catch (...) { // no memory: it ends without a time
+  try {
+    std::vector<StackEntry> held;
+    {
+      std::lock_guard lock(ShadowStack::frames_mutex());
+      stack.for_each_entry([&](const StackEntry &entry) {
+        if (entry.is_held && !entry.has_ended())
+          held.push_back(entry);
+      });
     }
+    Expired &all = expired();
+    std::lock_guard lock(all.mutex);
+    for (const StackEntry &entry : held)
+      all.scopes[entry.scope_id()] = {entry.id.load(), entry.start(), thread};
+  } catch (...) { // no memory: they end without a time
   }
+}
+
+bool hold_path(ContextId id) noexcept {
+  try {
+    Expired &all = expired();
+    std::lock_guard lock(all.mutex);
+    ++all.paths[id];
+    return true;
+  } catch (...) { // no memory
+    return false;
+  }
+}
+
+void release_path(ContextId id) noexcept {
+  Expired &all = expired();
+  std::lock_guard lock(all.mutex);
+  auto found = all.paths.find(id);
+  if (found != all.paths.end() && --found->second == 0)
+    all.paths.erase(found);
 }
 
 std::optional<OpenScope> find_expired(uint64_t scope_id) {
@@ -445,6 +574,8 @@ void append_expired(std::vector<ContextId> &ids) {
   std::lock_guard lock(all.mutex);
   for (const auto &[number, scope] : all.scopes)
     ids.push_back(scope.id);
+  for (const auto &[id, count] : all.paths)
+    ids.push_back(id);
 }
 
 void clear_expired() noexcept { expired().scopes.clear(); }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -110,6 +111,10 @@ private:
 HashedName hashed(std::string_view text) noexcept;
 
 struct StackEntry {
+  StackEntry() = default;
+  StackEntry(const StackEntry &other) noexcept { *this = other; }
+  StackEntry &operator=(const StackEntry &other) noexcept;
+
   std::atomic<ContextId> id{0};
   FrameKind kind = FrameKind::kScope;
   bool is_noop = false;      ///< opened while no session was active
@@ -142,7 +147,20 @@ struct OpenScope {
 /// Owned by one thread. Other threads read `published`, the timed scopes and, in a collection, the
 /// ids. ContextTree says how an id that was found without a lock is kept alive.
 class ShadowStack {
+  struct State {
+    std::string name;
+    uint32_t serial;
+  };
+
 public:
+  /// What stands on the stack at some times and aside at others, as the frames of one task do.
+  struct Frames {
+    std::vector<StackEntry> entries;
+    std::vector<State> states;
+    ContextId base = 0; ///< where an empty stack stands
+    size_t place = 0;   ///< among all frames of the stack
+  };
+
   ShadowStack() = default;
   ~ShadowStack();
   ShadowStack(const ShadowStack &) = delete;
@@ -174,6 +192,8 @@ public:
   }
   /// The frame at `index`; null if it does not belong to the scope. [any thread]
   const StackEntry *find(uint32_t index, uint64_t scope_id) const noexcept;
+  /// A scope by its number, on the stack or aside. [any thread] locks
+  std::optional<OpenScope> find_scope(uint64_t scope_id);
   /// Closes frames until `depth` are left; returns how many closed.
   uint32_t pop_to(uint32_t depth, const SessionState &now) noexcept;
 
@@ -185,14 +205,50 @@ public:
   uint32_t depth() const noexcept { return depth_.load(std::memory_order_relaxed); }
   StackEntry &entry(uint32_t index) noexcept;
   StackEntry &top() noexcept { return entry(depth() - 1); }
+  /// Where the stack alone stands: at its top or its base; 0: neither.
+  ContextId own() noexcept {
+    return depth() == 0 ? base_.load(std::memory_order_relaxed)
+                        : top().id.load(std::memory_order_relaxed);
+  }
+  /// Sets where the stack stands while it is empty; the caller keeps `base` alive meanwhile.
+  /// Returns the base before.
+  ContextId set_base(ContextId base, const SessionState &now) noexcept;
   /// Context for a record of this thread: own stack, else the starting thread's, plus the state.
   ContextId current(const SessionState &now);
   /// An id that this stack keeps alive, for other threads. [any thread]
   ContextId published() const noexcept { return published_.load(std::memory_order_acquire); }
-  /// Ids that a collection must keep. [any thread]
+  /// Ids that a collection must keep. [any thread] locks
   void append_ids(std::vector<ContextId> &ids) const;
-  /// Appends the timed scopes, outermost first. Call while no collection can begin. [any thread]
+  /// Appends the timed scopes, those of a task outermost first. Call while no collection can begin.
+  /// [any thread] locks
   void append_open(std::vector<OpenScope> &scopes) const;
+
+  // Frames that stand aside. Other threads read them, so that the lock is held for every change.
+
+  static std::mutex &frames_mutex();
+  /// Visits every frame on the stack and aside. [any thread, lock held]
+  template <typename Visit> void for_each_entry(Visit &&visit) const {
+    uint32_t count = depth_.load(std::memory_order_seq_cst);
+    for (uint32_t i = 0; i < count; ++i)
+      visit(blocks_[i / kBlockEntries].load(std::memory_order_acquire)[i % kBlockEntries]);
+    for (const Frames *frames : frames_)
+      for (const StackEntry &entry : frames->entries)
+        visit(entry);
+  }
+  /// Knows the frames from now on. May throw std::bad_alloc. [lock held]
+  void add(Frames &frames);
+  /// Forgets what stands in `frames`, for records of this epoch. [any thread, lock held]
+  void drop(Frames &frames, const SessionState &now) noexcept;
+  /// Puts what is on the stack into `from`, and what stands in `to` on the stack. May throw
+  /// std::bad_alloc, and then changes nothing. Call `publish` without the lock. [lock held]
+  void exchange(Frames &from, Frames &to);
+  /// Shows other threads where the stack stands.
+  void publish(const SessionState &now) noexcept {
+    if (states_.empty()) [[likely]] // the root when the stack is empty
+      published_.store(own(), std::memory_order_release);
+    else
+      publish_state(now);
+  }
   /// Closes every frame and state: the thread ends, and another one may get this stack.
   void leave(const SessionState &now) noexcept;
   /// Changes when a thread leaves this stack. [any thread]
@@ -203,10 +259,6 @@ public:
 private:
   static constexpr uint32_t kBlockEntries = 256;
   static constexpr uint32_t kMaxBlocks = 4096;
-  struct State {
-    std::string name;
-    uint32_t serial;
-  };
   /// `push` onto a frame of the same block, without states, of a path found before; null otherwise.
   StackEntry *push_known(HashedName name, FrameKind kind, const SessionState &now) noexcept;
   /// kStale if a collection began since the number was read, or if `parent` is kStale.
@@ -214,15 +266,9 @@ private:
                   uint32_t collection);
   ContextId with_state(ContextId base, const SessionState &now, uint32_t collection);
   ContextId base() noexcept;
-  ContextId own() noexcept { return depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed); }
   bool lacks_state() noexcept;
-  void publish(const SessionState &now) noexcept {
-    if (states_.empty()) [[likely]] // the root when the stack is empty
-      published_.store(own(), std::memory_order_release);
-    else
-      publish_state(now);
-  }
   void publish_state(const SessionState &now) noexcept;
+  void end_aside(uint64_t scope_id, const SessionState &now) noexcept;
   StackEntry &append();
   uint64_t next_scope_id() noexcept;
   void take_asked(const SessionState &now) noexcept;
@@ -239,9 +285,11 @@ private:
   std::atomic<uint32_t> generation_{0};
   std::atomic<ContextId> held_{0}; ///< about to be published
   std::atomic<ContextId> published_{0};
+  std::atomic<ContextId> base_{0};
   std::atomic<Asked *> asked_{nullptr};
   std::array<std::atomic<StackEntry *>, kMaxBlocks> blocks_{};
   std::vector<State> states_;
+  std::vector<Frames *> frames_; ///< all that may stand aside; those on the stack are empty
   uint32_t next_state_serial_ = 1;
   uint64_t next_scope_id_ = 0; ///< of a block that only this stack hands out
   uint64_t scope_ids_end_ = 0;
@@ -270,6 +318,7 @@ void set_starting_stack(const ThreadStack &thread) noexcept;
 const ShadowStack *starting_stack() noexcept;
 
 // Scopes that were open when their thread ended: an object on another thread may still close them.
+// And paths that stand on no stack.
 
 /// Keeps those scopes of the stack that objects hold, before the stack is left. [ending thread]
 void keep_expired(ShadowStack &stack, uint32_t thread) noexcept;
@@ -277,6 +326,10 @@ void keep_expired(ShadowStack &stack, uint32_t thread) noexcept;
 std::optional<OpenScope> find_expired(uint64_t scope_id);
 /// False if it is not kept. [any thread]
 bool forget_expired(uint64_t scope_id) noexcept;
+/// Keeps a context that stands on the caller's stack, for threads and tasks that begin below it,
+/// until as many calls of `release_path`. [any thread, noexcept]
+bool hold_path(ContextId id) noexcept;
+void release_path(ContextId id) noexcept;
 /// Appends the ids that a collection must keep. Call after reading those of the stacks. [any
 /// thread]
 void append_expired(std::vector<ContextId> &ids);

@@ -225,6 +225,8 @@ void follow_steps(WindowListener listener) { Steps::instance().follow(listener);
 void mark_step(StepMark mark, std::string_view name) noexcept {
   try {
     ThreadState &thread = this_thread();
+    if (mark == StepMark::kScope && thread.tasks.on_stack())
+      return; // requests of a server overlap
     uint32_t depth = mark == StepMark::kScope ? thread.stack.depth() : 0;
     if (shows_step(mark, thread.stack))
       Steps::instance().mark({mark, depth, &thread, name});

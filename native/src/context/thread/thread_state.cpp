@@ -107,6 +107,7 @@ ThreadState &adopt() {
   ThreadChange change; // launches of the thread before may still be in the log
   change.number = state->number;
   state->launches.append(change);
+  state->tasks.renew();
   at_thread_end(state);
   t_state = state;
   state->handle.store(static_cast<uint64_t>(pthread_self()), std::memory_order_release);
@@ -120,7 +121,12 @@ ThreadState &adopt() {
 
 } // namespace
 
-ThreadState &this_thread() { return t_state ? *t_state : adopt(); }
+ThreadState &this_thread() {
+  ThreadState &state = t_state ? *t_state : adopt();
+  if (state.tasks.are_there()) [[unlikely]]
+    state.tasks.follow(state);
+  return state;
+}
 
 ThreadState *first_thread() noexcept { return threads().first.load(std::memory_order_acquire); }
 

@@ -8,6 +8,7 @@
 #include "context/python/python_path.h"
 #include "context/thread/host_range.h"
 #include "context/thread/shadow_stack.h"
+#include "context/thread/task_stacks.h"
 #include "record/record_log.h"
 
 namespace proton {
@@ -24,7 +25,8 @@ struct ThreadState {
   /// Number of the thread that has the state now. No two threads have the same.
   uint32_t number = kNoThread;
   std::atomic<uint64_t> handle{0}; ///< the system's for that thread; 0: it has ended
-  ShadowStack stack;
+  TaskStacks tasks;
+  ShadowStack stack; ///< of the task that runs, or of the thread alone
   PythonPath python;
   RecordLog<LaunchEntry, true> launches; ///< marked with how long the call took, in ns
   RecordLog<HostEntry> host;             ///< ranges and values
@@ -42,7 +44,8 @@ struct ThreadLabel {
   std::string name;
 };
 
-/// The calling thread's state, made on first use.
+/// The calling thread's state, made on first use; the frames of the task that runs are on its
+/// stack.
 ThreadState &this_thread();
 /// The oldest state; null while there is none. [any thread]
 ThreadState *first_thread() noexcept;

@@ -1,0 +1,117 @@
+"""Tasks of an event loop: each has scopes of its own, and what it starts lands below them."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from proton_bench.recording.launcher.on_import import ImportCallback
+from proton_bench.recording.native import native
+
+_Function = Callable[..., Any]
+
+
+def in_task() -> bool:
+    """Whether a task runs on the calling thread; what it starts is followed from then on."""
+    asyncio, trio = sys.modules.get("asyncio"), sys.modules.get("trio")
+    if getattr(asyncio, "_get_running_loop", bool)() or (trio and trio.lowlevel.in_trio_task()):
+        _follow_starts()
+        return True
+    return False
+
+
+def _call_soon(original: _Function) -> _Function:
+    @functools.wraps(original)
+    def call_soon(loop: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+        if context is None:
+            context = contextvars.copy_context()
+        native.begin_below(context)
+        return original(loop, callback, *args, context=context)
+
+    return call_soon
+
+
+def _submit(original: _Function) -> _Function:
+    @functools.wraps(original)
+    def submit(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        path = native.path_of_task()
+        if path is not None:
+            function = functools.partial(_run_below, path, function)
+        return original(executor, function, *args, **kwargs)
+
+    return submit
+
+
+def _run_below(path: object, function: _Function, *args: Any, **kwargs: Any) -> Any:
+    before = native.set_base(path)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        native.set_base(before)
+
+
+def _run_sync(original: _Function) -> _Function:
+    @functools.wraps(original)
+    def run_sync(function: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(functools.partial(_run_in_context, function), *args, **kwargs)
+
+    return run_sync
+
+
+def _run_in_context(function: _Function, *args: Any) -> Any:
+    native.begin_below(None)
+    return function(*args)
+
+
+# Through these a task starts what runs below it.
+_STARTS = (
+    ("asyncio.base_events", "BaseEventLoop.call_soon", _call_soon),
+    ("uvloop", "Loop.call_soon", _call_soon),
+    ("concurrent.futures.thread", "ThreadPoolExecutor.submit", _submit),
+    ("anyio.to_thread", "run_sync", _run_sync),
+)
+_imports: list[ImportCallback] = []
+_undo: list[Callable[[], None]] = []
+
+
+def _follow_starts() -> None:
+    if _imports:
+        return
+    for module, place, wrap in _STARTS:
+        _imports.append(ImportCallback(module, functools.partial(_replace, place=place, wrap=wrap)))
+
+
+def _replace(module: ModuleType, *, place: str, wrap: Callable[[_Function], _Function]) -> None:
+    *owners, name = place.split(".")
+    owner: Any = functools.reduce(getattr, owners, module)
+    is_own = name in vars(owner)
+    original = getattr(owner, name)
+    ours = wrap(original)
+    setattr(owner, name, ours)
+
+    def restore() -> None:
+        if vars(owner).get(name) is not ours:
+            return  # someone replaced it since, and calls ours
+        if is_own:
+            setattr(owner, name, original)
+        else:
+            delattr(owner, name)
+
+    _undo.append(restore)
+
+
+def leave_tasks() -> None:
+    """Put back what was replaced: no session lives."""
+    for waiting in _imports:
+        waiting.cancel()
+    for restore in _undo:
+        restore()
+    _imports.clear()
+    _undo.clear()
+
+
+native.set_task_check(in_task)

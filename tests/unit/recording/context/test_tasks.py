@@ -1,0 +1,405 @@
+"""Scopes of tasks that run in turn on one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from capture_fixtures import FakeBackends
+
+import proton_bench as proton
+from proton_bench.errors import ScopeError
+from proton_bench.recording.native import native
+
+Tree = Callable[[], dict[str, Any]]
+Runner = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, fakes: FakeBackends) -> Tree:
+    """Start a session and return a function that reads its tree so far."""
+    session = proton.start(tmp_path / "tasks")
+    return lambda: proton.data.get(session)[0]
+
+
+def _uvloop(main: Coroutine[Any, Any, Any]) -> Any:
+    return pytest.importorskip("uvloop").run(main)
+
+
+@pytest.fixture(params=[asyncio.run, _uvloop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Runner:
+    return request.param
+
+
+def launch(kernel: str = "k") -> None:
+    now_ns = time.monotonic_ns()
+    native.emit_kernel(native.emit_launch(), kernel, now_ns, now_ns + 10, "CUDA", 0, 7)
+
+
+def paths(node: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
+    """Return how many launches each path has."""
+    found = {}
+    for each in node["children"]:
+        path = (*above, each["frame"]["name"])
+        if count := each["metrics"].get("count"):
+            found[path] = count
+        found |= paths(each, path)
+    return found
+
+
+async def request(number: int, steps: int = 3) -> None:
+    with proton.scope(f"request {number}"):
+        for _ in range(steps):
+            launch()
+            await asyncio.sleep(0)
+        with proton.scope("decode"):
+            await asyncio.sleep(0)
+            launch()
+        await asyncio.sleep(0)
+        launch("last")
+
+
+def test_launches_of_a_thousand_requests_land_below_their_own(tree: Tree, run: Runner) -> None:
+    async def serve() -> None:
+        with proton.scope("serve"):
+            await asyncio.gather(*(request(number) for number in range(1000)))
+
+    run(serve())
+
+    expected = {}
+    for number in range(1000):
+        own = ("serve", f"request {number}")
+        expected |= {(*own, "k"): 3, (*own, "decode", "k"): 1, (*own, "last"): 1}
+    assert paths(tree()) == expected
+
+
+def test_trio_s_tasks_have_scopes_of_their_own(tree: Tree) -> None:
+    trio = pytest.importorskip("trio")
+
+    async def work(number: int) -> None:
+        with proton.scope(f"request {number}"):
+            await trio.lowlevel.checkpoint()
+            launch()
+            await trio.lowlevel.checkpoint()
+
+    async def serve() -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                nursery.start_soon(work, number)
+
+    trio.run(serve)
+
+    assert paths(tree()) == {(f"request {number}", "k"): 1 for number in range(3)}
+
+
+def test_tasks_stand_below_what_was_open_around_the_loop(tree: Tree) -> None:
+    with proton.scope("phase"):
+        asyncio.run(request(1, steps=1))
+        launch("after")
+    launch("outside")
+
+    found = paths(tree())
+
+    assert ("phase", "request 1", "k") in found
+    assert found["phase", "after"] == found["outside",] == 1
+
+
+def test_what_a_request_starts_lands_below_it(tree: Tree, run: Runner) -> None:
+    started: list[asyncio.Task[None]] = []
+
+    async def part(name: str) -> None:
+        await asyncio.sleep(0)
+        launch(name)
+
+    async def scoped(name: str) -> None:
+        with proton.scope(name):
+            await asyncio.sleep(0)
+            launch(name)
+        launch(f"after {name}")
+
+    async def work(number: int) -> None:
+        with proton.scope(f"request {number}"):
+            await asyncio.gather(part("a"), part("a"), scoped("b"))
+            started.append(asyncio.create_task(part("late")))
+        with proton.scope("other"):
+            await asyncio.sleep(0)
+
+    async def serve() -> None:
+        await asyncio.gather(work(0), work(1), part("alone"))
+        await asyncio.gather(*started)
+
+    run(serve())
+
+    expected = {("alone",): 1}
+    for number in range(2):
+        own = f"request {number}"
+        expected |= {(own, "a"): 2, (own, "b", "b"): 1, (own, "after b"): 1, (own, "late"): 1}
+    assert paths(tree()) == expected
+
+
+def test_callbacks_of_a_request_land_below_it(tree: Tree, run: Runner) -> None:
+    async def work(number: int) -> None:
+        loop = asyncio.get_running_loop()
+        with proton.scope(f"request {number}"):
+            loop.call_soon(launch)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    async def serve() -> None:
+        await asyncio.gather(work(0), work(1))
+
+    run(serve())
+
+    assert paths(tree()) == {("request 0", "k"): 1, ("request 1", "k"): 1}
+
+
+def test_worker_threads_run_below_the_request(tree: Tree, run: Runner) -> None:
+    def scoped() -> None:
+        with proton.scope("inner"):
+            launch("scoped")
+        launch("scoped")
+
+    async def work(pool: ThreadPoolExecutor, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        with proton.scope(f"request {number}"):
+            await asyncio.gather(
+                asyncio.to_thread(launch, "to_thread"),
+                loop.run_in_executor(pool, launch, "executor"),
+                loop.run_in_executor(pool, scoped),
+                asyncio.to_thread(scoped),
+            )
+            pool.submit(launch, "submitted").result()
+
+    async def serve() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            await asyncio.gather(*(work(pool, number) for number in range(3)))
+            pool.submit(launch, "nobody's").result()
+
+    run(serve())
+
+    expected = {("nobody's",): 1}
+    for number in range(3):
+        own = f"request {number}"
+        one = {(own, name): 1 for name in ("to_thread", "executor", "submitted")}
+        expected |= one | {(own, "inner", "scoped"): 2, (own, "scoped"): 2}
+    assert paths(tree()) == expected
+
+
+def test_anyio_s_tasks_and_threads_follow(tree: Tree, run: Runner) -> None:
+    anyio = pytest.importorskip("anyio")
+    pytest.importorskip("anyio.to_thread")
+
+    def scoped() -> None:
+        with proton.scope("inner"):
+            launch("scoped")
+        launch("scoped")
+
+    async def part() -> None:
+        await anyio.lowlevel.checkpoint()
+        launch("part")
+
+    async def work(number: int) -> None:
+        with proton.scope(f"request {number}"):
+            await anyio.to_thread.run_sync(launch)
+            await anyio.to_thread.run_sync(scoped)
+            async with anyio.create_task_group() as group:
+                group.start_soon(part)
+
+    async def serve() -> None:
+        async with anyio.create_task_group() as group:
+            for number in range(3):
+                group.start_soon(work, number)
+
+    run(serve())
+
+    expected = {}
+    for number in range(3):
+        own = f"request {number}"
+        expected |= {(own, "k"): 1, (own, "inner", "scoped"): 1}
+        expected |= {(own, "scoped"): 1, (own, "part"): 1}
+    assert paths(tree()) == expected
+
+
+def test_a_context_that_runs_within_a_request_belongs_to_it(tree: Tree) -> None:
+    def scoped() -> None:
+        with proton.scope("inner"):
+            launch()
+
+    async def work(number: int) -> None:
+        with proton.scope(f"request {number}"):
+            contextvars.copy_context().run(launch)
+            contextvars.Context().run(launch)
+            contextvars.copy_context().run(scoped)
+            await asyncio.sleep(0)
+
+    async def serve() -> None:
+        await asyncio.gather(work(0), work(1))
+
+    asyncio.run(serve())
+
+    expected = {}
+    for number in range(2):
+        expected |= {(f"request {number}", "k"): 2, (f"request {number}", "inner", "k"): 1}
+    assert paths(tree()) == expected
+
+
+def test_contexts_of_plain_code_share_the_scopes_of_the_thread(tree: Tree) -> None:
+    context = contextvars.copy_context()
+
+    with proton.scope("a"):
+        context.run(proton.enter_scope, "b")
+        launch()
+        contextvars.copy_context().run(launch)
+        context.run(proton.exit_scope, "b")
+        launch()
+
+    assert paths(tree()) == {("a", "b", "k"): 2, ("a", "k"): 1}
+
+
+def test_a_cancelled_request_ends_its_scopes(tree: Tree) -> None:
+    async def wait(number: int) -> None:
+        with proton.scope(f"request {number}"), proton.scope("wait"):
+            await asyncio.Event().wait()
+
+    async def serve() -> None:
+        tasks = [asyncio.create_task(wait(number)) for number in range(3)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        await asyncio.gather(tasks[0], return_exceptions=True)
+        launch()
+        tasks[1].cancel()
+        await asyncio.sleep(0)
+
+    asyncio.run(serve())
+    launch()
+
+    assert paths(tree()) == {("k",): 2}
+    assert native.thread_depth() == 0
+
+
+def test_a_task_that_dies_with_an_open_scope_leaves_nothing(tree: Tree) -> None:
+    async def left() -> None:
+        proton.enter_scope("left")
+        await asyncio.sleep(0)
+        launch()
+
+    async def serve() -> None:
+        await asyncio.gather(*(left() for _ in range(100)))
+
+    asyncio.run(serve())
+    gc.collect()
+    launch()
+    with proton.scope("after"):
+        launch()
+
+    assert paths(tree()) == {("left", "k"): 100, ("k",): 1, ("after", "k"): 1}
+    assert native.thread_depth() == 0
+
+
+def test_a_scope_is_left_in_another_task(tree: Tree, run: Runner) -> None:
+    scopes: dict[int, Any] = {}
+
+    async def enter(number: int) -> None:
+        scopes[number] = proton.scope(f"request {number}").__enter__()
+        launch()
+        for _ in range(4):
+            await asyncio.sleep(0)
+        launch("after")
+        with proton.scope("next"):
+            launch()
+
+    async def leave(number: int) -> None:
+        await asyncio.sleep(0)
+        with proton.scope("leave"):
+            scopes[number].__exit__(None, None, None)
+            launch()
+
+    async def serve() -> None:
+        await asyncio.gather(*(enter(n) for n in range(3)), *(leave(n) for n in range(3)))
+
+    run(serve())
+
+    own = {(f"request {number}", "k"): 1 for number in range(3)}
+    assert paths(tree()) == own | {("leave", "k"): 3, ("after",): 3, ("next", "k"): 3}
+
+
+def test_a_scope_of_a_task_is_left_on_another_thread(tree: Tree) -> None:
+    async def serve() -> None:
+        scope = proton.scope("request").__enter__()
+        thread = threading.Thread(target=scope.__exit__, args=(None, None, None))
+        thread.start()
+        thread.join()
+        launch()
+
+    asyncio.run(serve())
+
+    assert paths(tree()) == {("k",): 1}
+
+
+def test_scopes_of_asynchronous_generators(tree: Tree) -> None:
+    async def numbers() -> AsyncIterator[int]:
+        with proton.scope("numbers"):
+            for number in range(2):
+                await asyncio.sleep(0)
+                yield number
+
+    async def work(number: int) -> None:
+        with proton.scope(f"request {number}"):
+            async for _ in numbers():
+                launch()
+            async for _ in numbers():
+                break  # closed later, in a task of its own
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    async def serve() -> None:
+        await asyncio.gather(work(0), work(1))
+        gc.collect()
+
+    asyncio.run(serve())
+    launch()
+
+    own = {(f"request {number}", "numbers", "k"): 2 for number in range(2)}
+    assert paths(tree()) == own | {("k",): 1}
+    assert native.thread_depth() == 0
+
+
+def test_exit_scope_needs_a_scope_of_the_task(tree: Tree) -> None:
+    errors = []
+
+    async def leave() -> None:
+        try:
+            proton.exit_scope("request")
+        except ScopeError as error:
+            errors.append(error)
+
+    async def serve() -> None:
+        with proton.scope("request"):
+            await asyncio.create_task(leave())
+            launch()
+
+    asyncio.run(serve())
+
+    assert len(errors) == 1
+    assert paths(tree()) == {("request", "k"): 1}
+
+
+def test_nothing_is_replaced_without_a_session(tree: Tree, run: Runner) -> None:
+    before = (ThreadPoolExecutor.submit, asyncio.BaseEventLoop.call_soon)
+    run(request(0))
+    during = (ThreadPoolExecutor.submit, asyncio.BaseEventLoop.call_soon)
+
+    proton.finalize()
+
+    assert before[0] is not during[0]
+    assert before[1] is not during[1]
+    assert (ThreadPoolExecutor.submit, asyncio.BaseEventLoop.call_soon) == before
+    run(request(0))
