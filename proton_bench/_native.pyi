@@ -332,7 +332,7 @@ class CuptiCollector:
         nvtx: bool = False,
         vendor_clock: bool = False,
         hardware_trace: bool = False,
-        finalizes: bool = False,
+        shared: bool = False,
         pc_sampling: PcSamplingOptions | None = None,
         counters: CounterOptions | None = None,  # implies vendor_clock
     ) -> None: ...

@@ -177,6 +177,8 @@ _SIGNATURES: Signatures = {
     "fail": (None, (ctypes.c_char_p,)),
     "other_subscriber": (None, (ctypes.c_char_p,)),
     "other_profiler": (None, (ctypes.c_int,)),
+    "other_client": (ctypes.c_int, (ctypes.c_char_p,)),
+    "other_client_records": (ctypes.c_uint64, ()),
     "other_profiler_buffers": (ctypes.c_uint64, ()),
     "other_profiler_foreign_buffers": (ctypes.c_uint64, ()),
     "drain": (None, ()),

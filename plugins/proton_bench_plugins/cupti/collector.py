@@ -227,6 +227,7 @@ class GpuCollector:
             nvtx=settings.nvtx,
             vendor_clock=settings.vendor_clock,
             hardware_trace=settings.hardware_trace,
+            shared=settings.shared,
             pc_sampling=_sampling_options(settings.pc_sampling),
             counters=_counter_options(settings.counting),
         )

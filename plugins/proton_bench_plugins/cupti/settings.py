@@ -151,6 +151,7 @@ OPTIONS = {
     "flush_period_ms": (
         "full buffers are read at least this often; default 100, 0 leaves it to CUPTI"
     ),
+    "shared": "on: other clients of CUPTI 13.3 may record beside the session; off (default)",
     **_GPM_OPTION,
 }
 _CLOCKS = ("monotonic", "vendor")
@@ -175,6 +176,7 @@ class Settings:
         nvtx: NVTX ranges of the target are scopes.
         vendor_clock: Convert CUPTI's own times instead of giving it our clock.
         hardware_trace: Let new GPUs measure the times of kernels themselves.
+        shared: Let other clients of CUPTI's second interface come later.
         pc_sampling: How to sample program counters; None for not at all.
         counting: How to sample hardware counters; None for not at all.
     """
@@ -186,6 +188,7 @@ class Settings:
     nvtx: bool = True
     vendor_clock: bool = False
     hardware_trace: bool = False
+    shared: bool = False
     pc_sampling: PcSampling | None = None
     counting: Counting | None = None
 
@@ -210,6 +213,7 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
         nvtx=asked.switch("TRITON_ENABLE_NVTX", unless_set=True),
         vendor_clock=asked.choice("", "PROTON_BENCH_CUPTI_CLOCK", _CLOCKS) == "vendor",
         hardware_trace=asked.switch("TRITON_ENABLE_HW_TRACE", unless_set=False),
+        shared=asked.choice("shared", "", ("off", "on")) == "on",
         pc_sampling=_read_sampling(mode),
         counting=_read_counting(mode, variables),
     )

@@ -112,9 +112,14 @@ void fake_cupti_other_subscriber(const char *name); ///< another tool holds libc
 void fake_cupti_other_profiler(int is_on);
 uint64_t fake_cupti_other_profiler_buffers();         ///< its own that came back to it
 uint64_t fake_cupti_other_profiler_foreign_buffers(); ///< those of others that came to it
-void fake_cupti_drain();                              ///< waits until full buffers are delivered
-void fake_cupti_period_elapsed();                     ///< what the flush period does when it ends
-uint64_t fake_cupti_calls(const char *entry_point);   ///< how often it was called
+/// Another subscriber of V2, which allows several and records kernels, begins; null: it ends.
+/// Returns kErrorMultipleSubscribers if the present subscriber is in its way.
+int fake_cupti_other_client(const char *name);
+uint64_t fake_cupti_other_client_records();
+uint64_t fake_cupti_other_client_forced();          ///< flushes that ended its records early
+void fake_cupti_drain();                            ///< waits until full buffers are delivered
+void fake_cupti_period_elapsed();                   ///< what the flush period does when it ends
+uint64_t fake_cupti_calls(const char *entry_point); ///< how often it was called
 int fake_cupti_is_enabled(int domain, uint32_t cbid);
 int fake_cupti_is_kind_enabled(int kind);
 uint64_t fake_cupti_buffers_outstanding();                ///< requested and not yet completed

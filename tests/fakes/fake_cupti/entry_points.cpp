@@ -25,11 +25,18 @@ FAKE_EXPORT int cuptiGetResultString(int result, const char **text) {
   return cupti::kSuccess;
 }
 
-static int subscribe(void **subscriber, cupti::CallbackFunction callback, void *user) {
+/// What belongs to an only subscriber (V1) is refused to one of several.
+#define ALONE(name)                                                                                \
+  FAULT(name);                                                                                     \
+  if (library().is_shared)                                                                         \
+  return cupti::kErrorMultipleSubscribers
+
+static int subscribe(void **subscriber, cupti::CallbackFunction callback, void *user,
+                     bool is_shared) {
   Library &self = library();
   {
     std::lock_guard lock(self.mutex);
-    if (!self.other_subscriber.empty())
+    if (!self.other_subscriber.empty() && !(is_shared && self.other_is_shared))
       return cupti::kErrorMultipleSubscribers;
   }
   if (self.is_subscribed)
@@ -37,22 +44,24 @@ static int subscribe(void **subscriber, cupti::CallbackFunction callback, void *
   self.user = user;
   self.callback = callback;
   self.is_subscribed = true;
+  self.is_shared = is_shared;
   *subscriber = &self;
   return cupti::kSuccess;
 }
 
 FAKE_EXPORT int cuptiSubscribe(void **subscriber, cupti::CallbackFunction callback, void *user) {
   FAULT(cuptiSubscribe);
-  return subscribe(subscriber, callback, user);
+  return subscribe(subscriber, callback, user, false);
 }
 
 #ifdef FAKE_CUPTI_13
 FAKE_EXPORT int cuptiSubscribe_v2(void **subscriber, cupti::CallbackFunction callback, void *user,
                                   cupti::SubscriberParameters *parameters) {
   FAULT(cuptiSubscribe_v2);
-  const int result = subscribe(subscriber, callback, user);
-  if (result == cupti::kErrorMultipleSubscribers && parameters != nullptr &&
-      parameters->old_name != nullptr && parameters->old_name_bytes > 0) {
+  const bool is_shared = parameters != nullptr && parameters->struct_bytes == sizeof *parameters &&
+                         parameters->allows_several != 0;
+  const int result = subscribe(subscriber, callback, user, is_shared);
+  if (parameters != nullptr && parameters->old_name != nullptr && parameters->old_name_bytes > 0) {
     std::lock_guard lock(library().mutex);
     std::snprintf(parameters->old_name, parameters->old_name_bytes, "%s",
                   library().other_subscriber.c_str());
@@ -68,6 +77,7 @@ FAKE_EXPORT int cuptiUnsubscribe(void *) {
     for (auto &cbid : domain)
       cbid = false;
   }
+  library().is_shared = false;
   return cupti::kSuccess;
 }
 
@@ -99,13 +109,13 @@ static int set_kind(int kind, bool is_enabled) {
 }
 
 FAKE_EXPORT int cuptiActivityEnable(int kind) {
-  FAULT(cuptiActivityEnable);
+  ALONE(cuptiActivityEnable);
   note_use();
   return set_kind(kind, true);
 }
 
 FAKE_EXPORT int cuptiActivityDisable(int kind) {
-  FAULT(cuptiActivityDisable);
+  ALONE(cuptiActivityDisable);
   return set_kind(kind, false);
 }
 
@@ -121,14 +131,21 @@ FAKE_EXPORT int cuptiActivityDisableContext(void *, int kind) {
 
 FAKE_EXPORT int cuptiActivityRegisterCallbacks(cupti::BufferRequested requested,
                                                cupti::BufferCompleted completed) {
-  FAULT(cuptiActivityRegisterCallbacks);
+  ALONE(cuptiActivityRegisterCallbacks);
   library().delivery.register_callbacks(requested, completed);
   return cupti::kSuccess;
 }
 
-FAKE_EXPORT int cuptiActivityFlushAll(uint32_t) {
+static std::atomic<uint64_t> forced_flushes{0};
+
+FAKE_EXPORT uint64_t fake_cupti_other_client_forced() { return forced_flushes; }
+
+FAKE_EXPORT int cuptiActivityFlushAll(uint32_t flag) {
   FAULT(cuptiActivityFlushAll);
   library().delivery.flush();
+  library().other_delivery.flush();
+  if (library().other_is_shared)
+    forced_flushes += flag;
   return cupti::kSuccess;
 }
 
@@ -143,8 +160,7 @@ static size_t bytes_at(const uint8_t *record) {
   return kind <= 0 || kind >= kKinds ? 0 : library().record_bytes[static_cast<size_t>(kind)].load();
 }
 
-FAKE_EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record) {
-  FAULT(cuptiActivityGetNextRecord);
+static int next_record(uint8_t *buffer, size_t valid, void **record) {
   uint8_t *next = buffer;
   if (*record != nullptr)
     next = static_cast<uint8_t *>(*record) + bytes_at(static_cast<uint8_t *>(*record));
@@ -156,8 +172,13 @@ FAKE_EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void *
   return cupti::kSuccess;
 }
 
+FAKE_EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record) {
+  ALONE(cuptiActivityGetNextRecord);
+  return next_record(buffer, valid, record);
+}
+
 FAKE_EXPORT int cuptiActivityGetNumDroppedRecords(void *, uint32_t, size_t *dropped) {
-  FAULT(cuptiActivityGetNumDroppedRecords);
+  ALONE(cuptiActivityGetNumDroppedRecords);
   *dropped = library().delivery.take_dropped();
   return cupti::kSuccess;
 }
@@ -184,16 +205,73 @@ FAKE_EXPORT int cuptiActivityGetAttribute(int attribute, size_t *bytes, void *va
 }
 
 FAKE_EXPORT int cuptiActivityRegisterTimestampCallback(cupti::function::TimestampSource source) {
-  FAULT(cuptiActivityRegisterTimestampCallback);
+  ALONE(cuptiActivityRegisterTimestampCallback);
   library().timestamp = source;
   return cupti::kSuccess;
 }
 
 FAKE_EXPORT int cuptiGetTimestamp(uint64_t *ns) {
-  FAULT(cuptiGetTimestamp);
+  ALONE(cuptiGetTimestamp);
   library_time(*ns);
   return cupti::kSuccess;
 }
+
+#ifdef FAKE_CUPTI_13
+/// What one of several subscribers has instead (V2).
+#define OF_SEVERAL(name)                                                                           \
+  FAULT(name);                                                                                     \
+  if (subscriber != &library() || !library().is_shared)                                            \
+  return cupti::kErrorInvalidParameter
+
+static cupti::BufferRequestedV2 requested_v2;
+static cupti::BufferCompletedV2 completed_v2;
+
+FAKE_EXPORT int cuptiActivityRegisterCallbacks_v2(void *subscriber,
+                                                  cupti::BufferRequestedV2 requested,
+                                                  cupti::BufferCompletedV2 completed) {
+  OF_SEVERAL(cuptiActivityRegisterCallbacks_v2);
+  requested_v2 = requested;
+  completed_v2 = completed;
+  library().delivery.register_callbacks(
+      [](uint8_t **buffer, size_t *bytes, size_t *most_records) {
+        requested_v2(buffer, bytes, most_records, nullptr);
+      },
+      [](void *, uint32_t, uint8_t *buffer, size_t bytes, size_t valid) {
+        completed_v2(buffer, bytes, valid, nullptr);
+      });
+  return cupti::kSuccess;
+}
+
+FAKE_EXPORT int cuptiActivityEnable_v2(void *subscriber, int kind, const void *) {
+  OF_SEVERAL(cuptiActivityEnable_v2);
+  note_use();
+  return kind == cupti::kKindGraphTrace ? cupti::kErrorNotCompatible : set_kind(kind, true);
+}
+
+FAKE_EXPORT int cuptiActivityDisable_v2(void *subscriber, int kind, const void *) {
+  OF_SEVERAL(cuptiActivityDisable_v2);
+  return set_kind(kind, false);
+}
+
+FAKE_EXPORT int cuptiActivityGetNextRecord_v2(void *subscriber, uint8_t *buffer, size_t valid,
+                                              void **record) {
+  OF_SEVERAL(cuptiActivityGetNextRecord_v2);
+  return next_record(buffer, valid, record);
+}
+
+FAKE_EXPORT int cuptiActivityGetNumDroppedRecords_v2(void *subscriber, void *, uint32_t,
+                                                     size_t *dropped) {
+  OF_SEVERAL(cuptiActivityGetNumDroppedRecords_v2);
+  *dropped = library().delivery.take_dropped();
+  return cupti::kSuccess;
+}
+
+FAKE_EXPORT int cuptiGetTimestamp_v2(void *subscriber, uint64_t *ns) {
+  OF_SEVERAL(cuptiGetTimestamp_v2);
+  library_time(*ns);
+  return cupti::kSuccess;
+}
+#endif
 
 FAKE_EXPORT int cuptiFinalize() {
   FAULT(cuptiFinalize);

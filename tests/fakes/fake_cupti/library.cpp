@@ -145,6 +145,8 @@ RecordBytes::RecordBytes(int kind, uint32_t context)
 }
 
 void RecordBytes::emit() const {
+  if (library().other_kinds[static_cast<size_t>(kind_)].load(std::memory_order_relaxed))
+    library().other_delivery.append(bytes_, size_);
   if (!library().kinds[static_cast<size_t>(kind_)].load(std::memory_order_relaxed))
     return;
   if (library().is_any_held.load(std::memory_order_relaxed)) {

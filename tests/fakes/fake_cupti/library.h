@@ -81,6 +81,7 @@ struct Library {
   std::atomic<cupti::CallbackFunction> callback{nullptr};
   std::atomic<void *> user{nullptr};
   std::atomic<bool> is_subscribed{false};
+  std::atomic<bool> is_shared{false}; ///< the subscriber is one of several (V2)
   std::array<std::array<std::atomic<bool>, kCbids>, kDomains> enabled{};
   std::array<std::atomic<bool>, kKinds> kinds{};
   std::array<std::atomic<uint32_t>, kKinds> record_bytes{};
@@ -92,6 +93,9 @@ struct Library {
   std::atomic<bool> is_cuda_started{false};
   std::atomic<uint32_t> calls{0}; ///< of the driver, past their entry
   Delivery delivery;
+  std::atomic<bool> other_is_shared{false};
+  std::array<std::atomic<bool>, kKinds> other_kinds{};
+  Delivery other_delivery;
 
   std::mutex mutex; ///< of everything below
   std::map<int, uint64_t> attributes;
@@ -152,6 +156,13 @@ private:
 
 /// Whether another thread is between the callbacks of a driver call.
 bool is_others_call_open();
+
+/// Whether the subscriber or the other client gets records of this kind.
+inline bool is_recorded(int kind) {
+  const auto row = static_cast<size_t>(kind);
+  return library().kinds[row].load(std::memory_order_relaxed) ||
+         library().other_kinds[row].load(std::memory_order_relaxed);
+}
 
 /// Bytes of a record that is written field by field.
 class RecordBytes {

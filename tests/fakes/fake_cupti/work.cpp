@@ -12,12 +12,9 @@ namespace fake {
 
 void emit_kernel(const Kernel &kernel, uint32_t correlation, uint32_t graph_exec, uint64_t node) {
   sample_kernel(kernel);
-  const auto is_kind_on = [](cupti::ActivityKind kind) {
-    return library().kinds[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
-  };
   const auto kind =
-      is_kind_on(cupti::kKindKernel) ? cupti::kKindKernel : cupti::kKindConcurrentKernel;
-  if (!is_kind_on(kind))
+      is_recorded(cupti::kKindKernel) ? cupti::kKindKernel : cupti::kKindConcurrentKernel;
+  if (!is_recorded(kind))
     return;
   const uint64_t start = take_time(kernel.duration_ns);
   count_kernel(kernel, start, start + kernel.duration_ns);

@@ -193,6 +193,43 @@ except RuntimeError as error:
     assert "held by 'Kineto'" in done.stdout, done.stderr
 
 
+def test_other_clients_may_record_beside_a_shared_session(
+    run: Run, cupti13_doubles: Doubles, tmp_path: Path
+) -> None:
+    program = """
+from fakes.doubles import Cupti
+gpu = Cupti()
+gpu.launch("alone", 7)
+print(gpu.other_client("CUPTI for XLA"))
+gpu.launch("both", 7)
+print(gpu.other_client(None), gpu.other_client_records())
+"""
+
+    done = run(cupti13_doubles, program, "-m", "shared=on", FAKE_CUPTI_VERSION="130300")
+
+    assert (done.returncode, done.stdout) == (0, "0\n0 1\n"), done.stderr
+    profile = read_profile(tmp_path / "out.proton")
+    assert {"alone", "both"} <= set(profile.strings)
+    assert profile.provenance["collectors"]["cupti"]["shared_with"] == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "version", "message"),
+    [
+        ("shared=on", "130300", "shared=on takes one of 13.3"),  # lacks the entry points
+        ("shared=on", "26", "is of CUDA 12.8"),
+        ("shared=on:graph=launch", "130300", "leave out shared=on"),
+    ],
+)
+def test_a_shared_session_that_cannot_be_is_refused(
+    run: Run, cupti_doubles: Doubles, mode: str, version: str, message: str
+) -> None:
+    done = run(cupti_doubles, PROGRAM, "-b", "cupti", "-m", mode, FAKE_CUPTI_VERSION=version)
+
+    assert done.returncode == 69
+    assert message in done.stderr
+
+
 def test_without_a_driver_the_real_library_ends_in_a_clear_error(tmp_path: Path) -> None:
     triton = pytest.importorskip("triton")
     folder = Path(triton.__file__).parent / "backends" / "nvidia" / "lib" / "cupti"

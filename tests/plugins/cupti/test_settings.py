@@ -20,10 +20,10 @@ def test_defaults() -> None:
 
 
 def test_options_and_variables_are_read() -> None:
-    mode = parse_mode("buffer_bytes=100000:flush_period_ms=0:copies=on")
+    mode = parse_mode("buffer_bytes=100000:flush_period_ms=0:copies=on:shared=on")
 
     assert read_settings(mode, {"PROTON_BENCH_CUPTI_CLOCK": "vendor"}) == Settings(
-        buffer_bytes=100_000, flush_period_ms=0, copies=True, vendor_clock=True
+        buffer_bytes=100_000, flush_period_ms=0, copies=True, vendor_clock=True, shared=True
     )
 
 
@@ -54,6 +54,7 @@ def test_nvtx_is_on_unless_a_variable_says_otherwise(
         ("flush_period_ms=x", {}, "option 'flush_period_ms' .* whole number"),
         ("copies=maybe", {}, "choose from: off, on"),
         ("graph=all", {}, "choose from: node, launch"),
+        ("shared=yes", {}, "choose from: off, on"),
         ("", {"TRITON_ENABLE_NVTX": "maybe"}, "TRITON_ENABLE_NVTX is 'maybe'"),
         ("", {"PROTON_BENCH_CUPTI_CLOCK": "sun"}, "choose from: monotonic, vendor"),
     ],

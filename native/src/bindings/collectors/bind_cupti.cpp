@@ -28,7 +28,7 @@ using Unlocked = py::call_guard<py::gil_scoped_release>;
 std::unique_ptr<CuptiCollector>
 make_cupti_collector(const std::vector<ListedCandidate> &candidates, size_t buffer_bytes,
                      uint32_t flush_period_ms, bool copies, bool whole_graphs, bool nvtx,
-                     bool vendor_clock, bool hardware_trace, bool finalizes,
+                     bool vendor_clock, bool hardware_trace, bool shared,
                      const PcSamplingOptions *pc_sampling, const CounterOptions *counters) {
   CuptiOptions options;
   options.candidates = make_candidates(candidates);
@@ -39,7 +39,7 @@ make_cupti_collector(const std::vector<ListedCandidate> &candidates, size_t buff
   options.nvtx = nvtx;
   options.vendor_clock = vendor_clock;
   options.hardware_trace = hardware_trace;
-  options.finalizes = finalizes;
+  options.shared = shared;
   if (pc_sampling)
     options.pc_sampling = *pc_sampling;
   if (counters)
@@ -148,6 +148,8 @@ py::dict cupti_facts(const CuptiCollector &collector) {
   listed["driver"] = facts.driver;
   listed["clock"] = facts.clock;
   listed["clock_drift_ns"] = facts.clock_drift_ns;
+  if (facts.shared_with)
+    listed["shared_with"] = *facts.shared_with;
   listed["foreign_buffers"] = facts.foreign_buffers;
   listed["taken_buffers"] = facts.taken_buffers;
   listed["devices"] = list_devices(facts.devices);
@@ -248,7 +250,7 @@ void bind_cupti(py::module_ &module) {
            py::arg("flush_period_ms") = defaults.flush_period_ms, py::arg("copies") = false,
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
            py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
-           py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none(),
+           py::arg("shared") = false, py::arg("pc_sampling").none(true) = py::none(),
            py::arg("counters").none(true) = py::none())
       .def(
           "start",

@@ -47,7 +47,7 @@ struct CuptiOptions {
   bool nvtx = false;              ///< NVTX ranges of the target are scopes
   bool vendor_clock = false;      ///< convert CUPTI's own time instead of giving it ours
   bool hardware_trace = false;    ///< new GPUs take the times of kernels themselves
-  bool finalizes = false;         ///< detach CUPTI from the process at the end
+  bool shared = false;            ///< other clients of CUPTI's second interface may come later
   PcSamplingOptions pc_sampling;
   CounterOptions counters;
 };

@@ -39,6 +39,7 @@ enum ResultCode : int {
 /// cuptiGetVersion: small integers up to 12.x, MMmmpp from 13.0 on.
 enum Version : uint32_t {
   kVersion12_4 = 22,
+  kVersion13_3 = 130300,
   kVersion13_5 = 130500,
 };
 

@@ -14,7 +14,7 @@ const char *cupti_advice(cupti::Result result) {
   switch (result) {
   case cupti::kErrorMultipleSubscribers:
     return "another profiler of this process (torch.profiler, nsys, ncu, upstream's proton) uses "
-           "CUPTI, which takes one at a time: end that one first";
+           "CUPTI: end that one first";
   case cupti::kErrorInsufficientPrivileges:
     return "the driver keeps profiling to administrators: run with CAP_SYS_ADMIN, or load the "
            "driver with NVreg_RestrictProfilingToAdminUsers=0";
@@ -81,9 +81,13 @@ void CuptiLibrary::check(cupti::Result result, const char *function) const {
     return;
   std::string message = std::string(function) + " of " + path() + " failed: " + describe(result);
   const char *advice = cupti_advice(result);
-  if (result == cupti::kErrorMultipleSubscribers) {
-    std::string holder = present_subscriber();
-    if (!holder.empty())
+  if (result == cupti::kErrorMultipleSubscribers && functions_.subscribe_v2) {
+    std::string holder;
+    void *subscriber = nullptr;
+    auto ignore = [](void *, int, uint32_t, const void *) {};
+    if (subscribe_v2(subscriber, ignore, nullptr, false, holder) == cupti::kSuccess)
+      functions_.unsubscribe(subscriber); // it has just left
+    else if (!holder.empty())
       message += ", held by '" + holder + "'";
   }
   message += advice ? std::string("; ") + advice
@@ -92,23 +96,29 @@ void CuptiLibrary::check(cupti::Result result, const char *function) const {
   throw Error(ErrorCode::kUnavailable, message);
 }
 
-std::string CuptiLibrary::present_subscriber() const {
-  if (!functions_.subscribe_v2)
-    return {};
+bool CuptiLibrary::has_v2() const {
+  return version_ >= cupti::kVersion13_3 && functions_.subscribe_v2 &&
+         functions_.activity_register_callbacks_v2 && functions_.activity_enable_v2 &&
+         functions_.activity_disable_v2 && functions_.activity_get_next_record_v2 &&
+         functions_.activity_get_num_dropped_records_v2 && functions_.get_timestamp_v2;
+}
+
+cupti::Result CuptiLibrary::subscribe_v2(void *&subscriber, cupti::CallbackFunction callback,
+                                         void *user, bool allows_several,
+                                         std::string &other) const {
   char name[64] = {};
   cupti::SubscriberParameters parameters;
   parameters.name = "proton_bench";
   parameters.old_name = name;
   parameters.old_name_bytes = sizeof name;
-  void *subscriber = nullptr;
-  auto ignore = [](void *, int, uint32_t, const void *) {};
-  cupti::Result result = functions_.subscribe_v2(&subscriber, ignore, nullptr, &parameters);
-  if (result == cupti::kSuccess) { // it has just left
-    functions_.unsubscribe(subscriber);
-    return {};
+  if (allows_several) {
+    parameters.struct_bytes = sizeof parameters;
+    parameters.allows_several = 1;
   }
+  cupti::Result result = functions_.subscribe_v2(&subscriber, callback, user, &parameters);
   name[sizeof name - 1] = '\0';
-  return name;
+  other = name;
+  return result;
 }
 
 } // namespace proton

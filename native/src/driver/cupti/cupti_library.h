@@ -18,14 +18,20 @@ using CallbackFunction = void (*)(void *user, int domain, uint32_t cbid, const v
 using BufferRequested = void (*)(uint8_t **buffer, size_t *bytes, size_t *max_records);
 using BufferCompleted = void (*)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                                  size_t valid_bytes);
+using BufferRequestedV2 = void (*)(uint8_t **buffer, size_t *bytes, size_t *max_records,
+                                   const void *info);
+using BufferCompletedV2 = void (*)(uint8_t *buffer, size_t bytes, size_t valid_bytes,
+                                   const void *info);
 }
 
 /// Parameter of cuptiSubscribe_v2 (13.0 and later), which names the present subscriber.
 struct SubscriberParameters {
-  size_t struct_bytes = sizeof(SubscriberParameters);
-  const char *name = nullptr; ///< ours, at most 53 bytes
-  char *old_name = nullptr;   ///< written on kErrorMultipleSubscribers
+  size_t struct_bytes = offsetof(SubscriberParameters, allows_several); ///< as in 13.0
+  const char *name = nullptr;                                           ///< ours, at most 53 bytes
+  char *old_name = nullptr;   ///< of the first one, or of the one that is in the way
   size_t old_name_bytes = 0;  ///< at least 64
+  uint8_t allows_several = 0; ///< 13.2 and later: other subscribers of V2 may come, or be there
+  uint8_t padding[7] = {};
 };
 
 /// Parameter of cuptiGetCubinCrc.
@@ -55,6 +61,14 @@ using Finalize = Result (*)();
 // Optional.
 using SubscribeV2 = Result (*)(void **subscriber, CallbackFunction callback, void *user,
                                SubscriberParameters *parameters);
+using ActivityRegisterCallbacksV2 = Result (*)(void *subscriber, BufferRequestedV2 requested,
+                                               BufferCompletedV2 completed);
+using ActivityEnableV2 = Result (*)(void *subscriber, int kind, const void *config);
+using ActivityGetNextRecordV2 = Result (*)(void *subscriber, uint8_t *buffer, size_t valid_bytes,
+                                           void **record);
+using ActivityGetNumDroppedRecordsV2 = Result (*)(void *subscriber, void *context, uint32_t stream,
+                                                  size_t *dropped);
+using GetTimestampV2 = Result (*)(void *subscriber, uint64_t *ns);
 using ActivityFlushPeriod = Result (*)(uint32_t milliseconds);
 using ActivityEnableHwTrace = Result (*)(uint8_t enable);
 extern "C" {
@@ -92,6 +106,15 @@ struct CuptiFunctions : SymbolTable {
       need("cuptiActivityGetNumDroppedRecords");
   cupti::function::GetTimestamp get_timestamp = need("cuptiGetTimestamp");
   cupti::function::SubscribeV2 subscribe_v2 = find("cuptiSubscribe_v2");
+  cupti::function::ActivityRegisterCallbacksV2 activity_register_callbacks_v2 =
+      find("cuptiActivityRegisterCallbacks_v2");
+  cupti::function::ActivityEnableV2 activity_enable_v2 = find("cuptiActivityEnable_v2");
+  cupti::function::ActivityEnableV2 activity_disable_v2 = find("cuptiActivityDisable_v2");
+  cupti::function::ActivityGetNextRecordV2 activity_get_next_record_v2 =
+      find("cuptiActivityGetNextRecord_v2");
+  cupti::function::ActivityGetNumDroppedRecordsV2 activity_get_num_dropped_records_v2 =
+      find("cuptiActivityGetNumDroppedRecords_v2");
+  cupti::function::GetTimestampV2 get_timestamp_v2 = find("cuptiGetTimestamp_v2");
   cupti::function::ActivityFlushPeriod activity_flush_period = find("cuptiActivityFlushPeriod");
   cupti::function::ActivityEnableHwTrace activity_enable_hw_trace =
       find("cuptiActivityEnableHWTrace");
@@ -122,8 +145,12 @@ public:
   std::string describe(cupti::Result result) const;
   /// Throws Error(kUnavailable) for every result but success: what failed, why, what to do.
   void check(cupti::Result result, const char *function) const;
-  /// Name of the present subscriber, if the library can tell; else empty.
-  std::string present_subscriber() const;
+  /// Whether it has all that several subscribers take (V2).
+  bool has_v2() const;
+  /// Subscribes by V2. `other` becomes the name of the subscriber that was first, where CUPTI
+  /// tells.
+  cupti::Result subscribe_v2(void *&subscriber, cupti::CallbackFunction callback, void *user,
+                             bool allows_several, std::string &other) const;
 
 private:
   SharedLibrary library_;

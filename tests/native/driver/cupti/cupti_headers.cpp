@@ -234,9 +234,13 @@ FIELD(CubinCrcParameters, cubin_size, CUpti_GetCubinCrcParams, cubinSize);
 FIELD(CubinCrcParameters, cubin, CUpti_GetCubinCrcParams, cubin);
 FIELD(CubinCrcParameters, crc, CUpti_GetCubinCrcParams, cubinCrc);
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
-// It grew in 13.5; the library uses the size that it is given.
+// It grew in 13.2; the library uses the size that it is given.
 START(SubscriberParameters, struct_bytes, CUpti_SubscriberParams, structSize);
 START(SubscriberParameters, name, CUpti_SubscriberParams, subscriberName);
 START(SubscriberParameters, old_name, CUpti_SubscriberParams, oldSubscriberName);
 START(SubscriberParameters, old_name_bytes, CUpti_SubscriberParams, oldSubscriberSize);
+#if CUPTI_API_VERSION >= 130300
+START(SubscriberParameters, allows_several, CUpti_SubscriberParams, allowMultipleSubscribers);
+static_assert(sizeof(SubscriberParameters) == CUpti_SubscriberParams_STRUCT_SIZE);
+#endif
 #endif

@@ -20,18 +20,21 @@ extern "C" uint64_t proton_bench_real_time() { // CUPTI's own choice on Linux
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-bool read_clock(const void *library, uint64_t &time_ns) noexcept {
-  const auto &cupti = static_cast<const CuptiLibrary *>(library)->functions();
-  return cupti.get_timestamp(&time_ns) == cupti::kSuccess;
-}
-
 } // namespace
 
+bool Timebase::read_clock(const void *timebase, uint64_t &time_ns) noexcept {
+  const auto &self = *static_cast<const Timebase *>(timebase);
+  const CuptiFunctions &cupti = self.library_->functions();
+  return (self.shared_ ? cupti.get_timestamp_v2(self.shared_, &time_ns)
+                       : cupti.get_timestamp(&time_ns)) == cupti::kSuccess;
+}
+
 void Timebase::start(const CuptiLibrary &library, bool vendor_clock) {
+  library_ = &library;
   auto give_clock = library.functions().activity_register_timestamp_callback;
-  converts_ =
-      vendor_clock || !give_clock || give_clock(proton_bench_monotonic_time) != cupti::kSuccess;
-  pairs_.start(read_clock, &library);
+  converts_ = vendor_clock || shared_ || !give_clock ||
+              give_clock(proton_bench_monotonic_time) != cupti::kSuccess;
+  pairs_.start(read_clock, this);
   observe();
 }
 
@@ -280,7 +283,7 @@ void ActivityStream::completed(void *context, uint32_t stream, uint8_t *buffer, 
     self->launches_.observe(monotonic_ns());
     self->count_dropped(context, stream);
     if (buffer && valid_bytes != 0)
-      self->read(context, stream, buffer, valid_bytes);
+      self->read(buffer, valid_bytes);
   } catch (...) { // a mutex that cannot be locked
     self->sink_.dropped({"activity buffer not read", 1, true});
   }
@@ -288,13 +291,20 @@ void ActivityStream::completed(void *context, uint32_t stream, uint8_t *buffer, 
     self->foreign_buffers_.fetch_add(1);
 }
 
-void ActivityStream::read(void *, uint32_t, uint8_t *buffer, size_t valid_bytes) noexcept {
+void ActivityStream::share(void *subscriber) {
+  std::lock_guard lock(reading_);
+  shared_ = subscriber;
+  timebase_.share(subscriber);
+}
+
+void ActivityStream::read(uint8_t *buffer, size_t valid_bytes) noexcept {
   const CuptiFunctions &cupti = library_->functions();
   RecordBatch batch(sink_);
   void *record = nullptr;
   cupti::Result result = cupti::kSuccess;
   for (;;) {
-    result = cupti.activity_get_next_record(buffer, valid_bytes, &record);
+    result = shared_ ? cupti.activity_get_next_record_v2(shared_, buffer, valid_bytes, &record)
+                     : cupti.activity_get_next_record(buffer, valid_bytes, &record);
     if (result != cupti::kSuccess)
       break;
     int kind = cupti::read<int>(record, cupti::record_offset::kKind);
@@ -309,8 +319,10 @@ void ActivityStream::read(void *, uint32_t, uint8_t *buffer, size_t valid_bytes)
 
 void ActivityStream::count_dropped(void *context, uint32_t stream) noexcept {
   size_t dropped = 0;
+  const CuptiFunctions &cupti = library_->functions();
   cupti::Result result =
-      library_->functions().activity_get_num_dropped_records(context, stream, &dropped);
+      shared_ ? cupti.activity_get_num_dropped_records_v2(shared_, context, stream, &dropped)
+              : cupti.activity_get_num_dropped_records(context, stream, &dropped);
   if (result != cupti::kSuccess || dropped == 0)
     return;
   dropped_.fetch_add(dropped);

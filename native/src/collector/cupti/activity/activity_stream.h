@@ -29,6 +29,8 @@ class Timebase {
 public:
   /// Begins in one of the two ways. Call before activities are enabled.
   void start(const CuptiLibrary &library, bool vendor_clock);
+  /// As ActivityStream::share.
+  void share(void *subscriber) { shared_ = subscriber; }
   /// Restores the library's own clock for its next user.
   void stop(const CuptiLibrary &library) noexcept;
   bool converts() const { return converts_; }
@@ -48,6 +50,10 @@ public:
   }
 
 private:
+  static bool read_clock(const void *timebase, uint64_t &time_ns) noexcept;
+
+  const CuptiLibrary *library_ = nullptr;
+  void *shared_ = nullptr;
   bool converts_ = true;
   ClockPairs pairs_;
 };
@@ -172,6 +178,9 @@ public:
   static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) noexcept;
   static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                         size_t valid_bytes) noexcept;
+  /// Our subscriber, if it is one of several (V2), until null is set: buffers that come later are
+  /// read without it.
+  void share(void *subscriber);
   /// The stream that the callbacks go to.
   void make_current();
 
@@ -185,12 +194,13 @@ public:
   uint64_t foreign_buffers() const noexcept { return foreign_buffers_.load(); }
 
 private:
-  void read(void *context, uint32_t stream, uint8_t *buffer, size_t valid_bytes) noexcept;
+  void read(uint8_t *buffer, size_t valid_bytes) noexcept;
   void count_dropped(void *context, uint32_t stream) noexcept;
 
   RecordSink &sink_;
   LaunchLog &launches_;
   const CuptiLibrary *library_ = nullptr;
+  void *shared_ = nullptr; ///< of `reading_`
   BufferPool pool_;
   std::mutex reading_; ///< one buffer at a time; taken before the sink's locks
   ReaderTable readers_;

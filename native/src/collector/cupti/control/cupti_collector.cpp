@@ -63,8 +63,8 @@ extern "C" void proton_bench_cupti_callback(void *table, int domain, uint32_t cb
 /// A subscriber of CUPTI with its callbacks and activities. A step that fails undoes those before.
 class Subscription {
 public:
-  Subscription(const CuptiLibrary &library, CallbackTable &table)
-      : library_(library), table_(table) {}
+  Subscription(const CuptiLibrary &library, CallbackTable &table, ActivityStream &stream)
+      : library_(library), table_(table), stream_(stream) {}
   ~Subscription() {
     disable_activities();
     unsubscribe();
@@ -73,7 +73,8 @@ public:
   Subscription &operator=(const Subscription &) = delete;
 
   /// Each throws Error(kUnavailable).
-  void subscribe();
+  void subscribe(const CuptiOptions &options);
+  void register_buffers();
   /// `may_lack`: a library that does not know some of the ids is good enough.
   void listen(int domain, std::span<const uint32_t> ids, CallbackListener &listener,
               bool may_lack = false);
@@ -86,20 +87,79 @@ public:
   uint64_t disable_activities() noexcept;
   uint64_t unsubscribe() noexcept;
 
+  /// Other subscribers may come or be there (V2): what is CUPTI's as a whole is left alone.
+  bool is_shared() const { return is_shared_; }
+  /// The name of the first of them, "" if CUPTI gave none.
+  const std::string &other() const { return other_; }
+
 private:
   const CuptiLibrary &library_;
   CallbackTable &table_;
+  ActivityStream &stream_;
   void *subscriber_ = nullptr;
+  bool is_shared_ = false;
+  std::string other_;
   std::vector<int> kinds_;
   bool has_period_ = false;
 };
 
-void Subscription::subscribe() {
+/// What CUPTI gives to its only subscriber, or to all alike; null for nothing.
+const char *exclusive_part(const CuptiOptions &options) {
+  if (options.pc_sampling.mode != PcSamplingMode::kOff)
+    return "PC sampling";
+  if (options.whole_graphs)
+    return "graph=launch";
+  return options.hardware_trace ? "TRITON_ENABLE_HW_TRACE" : nullptr;
+}
+
+// V1 and V2 exclude each other, over the whole process. So V1 comes first: torch.profiler, which
+// records in our pauses, has it too. V2 is for clients that were there before, or that `shared`
+// announces; it was never run on a driver that has it (r610), only on the double.
+void Subscription::subscribe(const CuptiOptions &options) {
+  const char *exclusive = exclusive_part(options);
+  const bool can_share = !exclusive && library_.has_v2();
+  if (options.shared && exclusive)
+    throw Error(ErrorCode::kUnavailable,
+                std::string(exclusive) + " needs CUPTI for itself: leave out shared=on");
+  if (options.shared && !can_share)
+    throw Error(ErrorCode::kUnavailable,
+                library_.path() + " is of CUDA " + cupti_release(library_.version()) +
+                    ", and shared=on takes one of 13.3 or later, with a driver r610");
   void *subscriber = nullptr;
-  library_.check(library_.functions().subscribe(&subscriber, proton_bench_cupti_callback, &table_),
-                 "cuptiSubscribe");
+  cupti::Result result = cupti::kErrorMultipleSubscribers;
+  if (!options.shared)
+    result = library_.functions().subscribe(&subscriber, proton_bench_cupti_callback, &table_);
+  if (result == cupti::kErrorMultipleSubscribers && can_share) {
+    cupti::Result shared =
+        library_.subscribe_v2(subscriber, proton_bench_cupti_callback, &table_, true, other_);
+    is_shared_ = shared == cupti::kSuccess;
+    if (is_shared_ || options.shared)
+      result = shared;
+  }
+  library_.check(result, options.shared ? "cuptiSubscribe_v2" : "cuptiSubscribe");
   subscriber_ = subscriber;
+  stream_.share(is_shared_ ? subscriber : nullptr);
   table_.clear();
+}
+
+extern "C" void proton_bench_cupti_requested(uint8_t **buffer, size_t *bytes, size_t *max_records,
+                                             const void *) {
+  ActivityStream::requested(buffer, bytes, max_records);
+}
+
+extern "C" void proton_bench_cupti_completed(uint8_t *buffer, size_t bytes, size_t valid_bytes,
+                                             const void *) {
+  ActivityStream::completed(nullptr, 0, buffer, bytes, valid_bytes);
+}
+
+void Subscription::register_buffers() {
+  const CuptiFunctions &cupti = library_.functions();
+  library_.check(
+      is_shared_
+          ? cupti.activity_register_callbacks_v2(subscriber_, proton_bench_cupti_requested,
+                                                 proton_bench_cupti_completed)
+          : cupti.activity_register_callbacks(ActivityStream::requested, ActivityStream::completed),
+      "cuptiActivityRegisterCallbacks");
 }
 
 void Subscription::listen(int domain, std::span<const uint32_t> ids, CallbackListener &listener,
@@ -113,14 +173,17 @@ void Subscription::listen(int domain, std::span<const uint32_t> ids, CallbackLis
 }
 
 void Subscription::enable(const RecordReader &reader) {
+  const CuptiFunctions &cupti = library_.functions();
   for (int kind : reader.kinds()) {
-    library_.check(library_.functions().activity_enable(kind), "cuptiActivityEnable");
+    library_.check(is_shared_ ? cupti.activity_enable_v2(subscriber_, kind, nullptr)
+                              : cupti.activity_enable(kind),
+                   "cuptiActivityEnable");
     kinds_.push_back(kind);
   }
 }
 
 void Subscription::set_flush_period(uint32_t period_ms) {
-  if (!library_.functions().activity_flush_period || period_ms == 0)
+  if (!library_.functions().activity_flush_period || period_ms == 0 || is_shared_)
     return; // CUPTI decides when full buffers come
   library_.check(library_.functions().activity_flush_period(period_ms), "cuptiActivityFlushPeriod");
   has_period_ = true;
@@ -135,12 +198,16 @@ void Subscription::enable_hardware_trace() {
 }
 
 uint64_t Subscription::disable_activities() noexcept {
+  const CuptiFunctions &cupti = library_.functions();
   uint64_t failed = 0;
-  for (int kind : kinds_)
-    failed += library_.functions().activity_disable(kind) == cupti::kSuccess ? 0 : 1;
+  for (int kind : kinds_) {
+    cupti::Result result = is_shared_ ? cupti.activity_disable_v2(subscriber_, kind, nullptr)
+                                      : cupti.activity_disable(kind);
+    failed += result == cupti::kSuccess ? 0 : 1;
+  }
   kinds_.clear();
   if (has_period_)
-    failed += library_.functions().activity_flush_period(0) == cupti::kSuccess ? 0 : 1;
+    failed += cupti.activity_flush_period(0) == cupti::kSuccess ? 0 : 1;
   has_period_ = false;
   return failed;
 }
@@ -148,6 +215,7 @@ uint64_t Subscription::disable_activities() noexcept {
 uint64_t Subscription::unsubscribe() noexcept {
   if (!subscriber_)
     return 0;
+  stream_.share(nullptr);
   void *subscriber = std::exchange(subscriber_, nullptr);
   return library_.functions().unsubscribe(subscriber) == cupti::kSuccess ? 0 : 1;
 }
@@ -234,6 +302,7 @@ struct Engine {
   std::optional<CudaDriver> driver;
   std::optional<CudaDevices> cuda_devices;
   std::unique_ptr<Subscription> subscription;
+  std::optional<std::string> shared_with;
   bool was_used = false; ///< CUPTI, and it has not been detached since
 
   CorrelationIds ids;
@@ -311,17 +380,18 @@ void listen(Engine &self, Subscription &to, const CuptiOptions &options) {
 /// The steps of a start. If one of them throws, what was switched on is switched off.
 std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &options) {
   const CuptiLibrary &library = *self.library;
-  auto subscription = std::make_unique<Subscription>(library, self.callbacks);
+  auto subscription = std::make_unique<Subscription>(library, self.callbacks, self.stream);
   forget_open_calls(); // they ended while no callbacks came
-  subscription->subscribe();
+  subscription->subscribe(options);
+  self.shared_with.reset();
+  if (subscription->is_shared())
+    self.shared_with = subscription->other();
   // Samples of counters have the vendor's time, so records need it too.
   bool counts = !options.counters.sets.empty();
   self.stream.timebase().start(library, options.vendor_clock || counts);
   self.stream.pool().prepare(options.buffer_bytes);
   self.stream.make_current();
-  library.check(library.functions().activity_register_callbacks(ActivityStream::requested,
-                                                                ActivityStream::completed),
-                "cuptiActivityRegisterCallbacks");
+  subscription->register_buffers();
   subscription->set_flush_period(options.flush_period_ms);
   if (options.hardware_trace)
     subscription->enable_hardware_trace();
@@ -376,11 +446,11 @@ Delivered deliver(Engine &self, uint32_t flags) {
 /// kernels then have no PC. It looks at all modules again after it was detached. Throws
 /// Error(kUnavailable) if another profiler subscribed since, because that one would be detached
 /// too.
-void forget_earlier_use(Engine &self) {
+void forget_earlier_use(Engine &self, const CuptiOptions &options) {
   DeviceWait wait;
   if (!self.was_used || !self.library->functions().finalize || !wait.is_allowed())
     return;
-  Subscription(*self.library, self.callbacks).subscribe(); // and off again
+  Subscription(*self.library, self.callbacks, self.stream).subscribe(options); // and off again
   for (void *context : self.driver->contexts())
     self.driver->synchronize(context);
   if (self.library->functions().finalize() != cupti::kSuccess)
@@ -423,7 +493,7 @@ void CuptiCollector::start(void *stream) {
     self.graph_source.note_capture(stream, graph);
   TickClock::calibrate(); // launches are stamped with it
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
-    forget_earlier_use(self);
+    forget_earlier_use(self, options_);
   self.was_used = true;
   try {
     self.subscription = subscribe(self, options_);
@@ -466,24 +536,19 @@ void CuptiCollector::stop() {
   Engine &self = engine(sink_);
   self.counters.stop(); // the kernels of its last burst follow
   std::lock_guard lock(self.mutex);
-  deliver(self, cupti::kFlushForced);
+  // A flush is one of all clients, and a forced one ends the records of work that still runs.
+  const uint32_t flags = self.subscription->is_shared() ? 0 : cupti::kFlushForced;
+  deliver(self, flags);
   uint64_t failed = options_.pc_sampling.mode == PcSamplingMode::kOff ? 0 : self.sampler.stop();
   self.launches.disarm();
   failed += self.subscription->disable_activities();
-  flush_activities(self, cupti::kFlushForced);
+  flush_activities(self, flags);
   failed += self.subscription->unsubscribe();
   self.subscription.reset();
   wait_for_open_calls(kOpenCallbacksMs);
   self.stream.timebase().stop(*self.library);
-  if (options_.finalizes && self.library->functions().finalize) {
-    failed += self.library->functions().finalize() == cupti::kSuccess ? 0 : 1;
-    self.was_used = false;
-  }
   self.launches.contexts().forget_all();
-  if (options_.finalizes)
-    self.graphs.forget_all(); // later ids may be any
-  else
-    self.graphs.suspend();
+  self.graphs.suspend();
   self.sink.settled(
       {CorrelationIds::kFirst, CorrelationIds::kLast, true, self.stream.take_dropped()});
   if (failed != 0)
@@ -508,6 +573,7 @@ CuptiFacts CuptiCollector::facts() const {
   facts.clock = self.stream.timebase().converts() ? "vendor" : "monotonic";
   facts.clock_drift_ns = self.stream.timebase().drift_ns();
   facts.devices = self.devices.list();
+  facts.shared_with = self.shared_with;
   facts.foreign_buffers = self.stream.foreign_buffers();
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
     facts.pc_sampling = self.sampler.facts();

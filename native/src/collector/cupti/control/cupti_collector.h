@@ -22,8 +22,9 @@ struct CuptiFacts {
   std::string clock;
   int64_t clock_drift_ns = 0; ///< what CUPTI's clock gained on ours while it was on
   std::map<int32_t, DeviceFacts::Facts> devices;
-  uint64_t foreign_buffers = 0; ///< another profiler's buffers that came here
-  uint64_t taken_buffers = 0;   ///< ours that had not come back when CUPTI was switched off
+  std::optional<std::string> shared_with; ///< where several clients have CUPTI: the first, or ""
+  uint64_t foreign_buffers = 0;           ///< another profiler's buffers that came here
+  uint64_t taken_buffers = 0; ///< ours that had not come back when CUPTI was switched off
   std::optional<PcSamplingFacts> pc_sampling; ///< where it was asked for
   std::optional<CounterFacts> counters;       ///< same
 };
