@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,11 @@ from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.files import print_document
-from proton_bench.errors import UsageError
-from proton_bench.formats.registry import PARTIAL, read_steps
+from proton_bench.formats.registry import read_steps
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.tree import SortedReport, TreeReport, print_report, sorted_rows
 from proton_bench.report.words.header import HeaderReport, left_out_text, root_note
 from proton_bench.support.console import open_console
-from proton_bench.support.files import file_state
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
 _OTHER_LINES = 6
 _LEAST_ROWS = 10
 _ROWS_OF_PIPES = 50
-_LOOK_S = 0.5
-_SUFFIX = ".proton"
 _EVERYTHING = Selection()
 
 
@@ -204,57 +199,3 @@ def _warn_about_overflow(tree: MetricTree) -> None:
         is_bytes = metric.name.lower().startswith("bytes")
         if is_bytes and metric.is_number and bool((metric.values[metric.valid] < 0).any()):
             warn("negative byte values: the result of an integer overflow in the recorded program")
-
-
-def _followed_files(file: Path) -> tuple[Path, Path]:
-    """Return where a recording is written meanwhile, and its file at the end, by either name."""
-    stem = file.name.removesuffix(_SUFFIX).removesuffix(PARTIAL)
-    return file.with_name(f"{stem}{PARTIAL}{_SUFFIX}"), file.with_name(f"{stem}{_SUFFIX}")
-
-
-def show_while_recorded(file: Path, show_file: Callable[[Path], None]) -> None:
-    """Show a recording whenever its file was replaced, until the program has ended.
-
-    A recording that has not begun yet is waited for.
-
-    Args:
-        file: The recording, by either of its names.
-        show_file: Shows a file.
-
-    Raises:
-        UsageError: The output is not a terminal.
-    """
-    from proton_bench.recording.stderr import say
-
-    console = open_console()
-    if not console.file.isatty():
-        raise UsageError("--watch needs a terminal: leave it out to show the file once")
-    partial, final = _followed_files(file)
-    shown: object = None
-    is_waiting = False
-    pause = threading.Event()
-    while True:
-        meanwhile, ended = file_state(partial), file_state(final)
-        # A file of an earlier run is older than what this one wrote meanwhile.
-        is_over = ended is not None and meanwhile is None
-        version = ended if is_over else meanwhile
-        if version not in (None, shown):
-            console.clear()
-            shown = version if _is_shown(final if is_over else partial, show_file) else shown
-        if is_over and shown == version:
-            return
-        if version is None and not is_waiting:
-            is_waiting = True
-            say(f"waiting for {partial.name}: it is first written some seconds after the start")
-        pause.wait(_LOOK_S)
-
-
-def _is_shown(file: Path, show_file: Callable[[Path], None]) -> bool:
-    """Show a file; false if the last write took its place in between."""
-    try:
-        show_file(file)
-    except UsageError:
-        if file.exists():
-            raise
-        return False
-    return True

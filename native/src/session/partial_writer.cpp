@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "context/thread/steps.h"
 #include "record/device.h"
 #include "session/writer_thread.h"
 #include "support/clock.h"
@@ -29,6 +30,12 @@ std::string file_name(const std::string &path, const SessionCopy &session, const
 std::string encoded(const PhaseCopy &phase) {
   return encode_profile(phase.tree, DeviceTable::instance().list(), phase.facts,
                         FileFormat::kProton);
+}
+
+int64_t unix_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
 int64_t thread_cpu_ns() noexcept {
@@ -148,6 +155,7 @@ void PartialWriter::write(const Entry &entry, Report &report) {
     if (phase.revision == 0)
       continue;
     phase.facts.partial = true;
+    phase.facts.so_far = SoFar{unix_ns(), copy.follows_steps ? step_marks() : 0};
     OwnFile file = take(*entry.files, phase.phase);
     try {
       replace_partial(file, file_name(entry.path, copy, phase), encoded(phase));

@@ -399,6 +399,7 @@ bool Session::try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &
     return false;
   held->drain();
   out.has_phases = phase_ > 0;
+  out.follows_steps = follows_steps_;
   for (uint32_t phase : live_phases_) {
     out.live.insert(phase);
     auto known = seen.find(phase);

@@ -41,6 +41,7 @@ struct ClosedPhase {
 /// The phases of a session as they were at one moment.
 struct SessionCopy {
   bool has_phases = false; ///< some phase ended: files are named by their phase
+  bool follows_steps = false;
   std::set<uint32_t> live; ///< numbers of phases that were not freed, copied or not
   std::vector<PhaseCopy> phases;
 };

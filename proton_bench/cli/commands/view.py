@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +18,7 @@ from proton_bench.cli.options import (
     WholeOption,
     project_folder,
 )
+from proton_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from proton_bench.analysis.view.names import NameFilter
@@ -91,8 +91,13 @@ def command(
     watch: Annotated[
         bool,
         typer.Option(
-            "--watch", help="Follow a program while it is recorded, until it ends or Ctrl-C."
+            "--watch",
+            help="FILE is a recording in progress, or the number of a recorded process: show its "
+            "last seconds (busy GPU, steps, layers, kernels), until it ends or Ctrl-C.",
         ),
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --watch: show one reading and end.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
@@ -100,12 +105,22 @@ def command(
 ) -> None:
     """Show where the time went, as a tree."""
     names = read_metric_names(metrics)
-    if not watch:
-        check_profiles([file])
+    if once and not watch:
+        raise UsageError("--once is for --watch: give that too")
+    if watch:
+        if as_json and not once:
+            raise UsageError("--json prints one document: give --once too")
+        if any((metrics, list_names, include, exclude, flat, source, counters)):
+            raise UsageError("--watch shows its own rows: leave options that choose others out")
+        from proton_bench.cli.live import watch as watch_recording
+
+        watch_recording(file, once=once, as_json=as_json)
+        return
+    check_profiles([file])
     from proton_bench.analysis.naming.readable import Readable
     from proton_bench.analysis.view.names import NameFilter
     from proton_bench.analysis.view.select import Selection
-    from proton_bench.cli.show import list_metrics, show, show_while_recorded
+    from proton_bench.cli.show import list_metrics, show
 
     if list_names:
         list_metrics(file, as_json=as_json, counters=counters, whole=whole)
@@ -130,8 +145,8 @@ def command(
         flat=flat,
         by_size=True,
     )
-    show_file = partial(
-        show,
+    show(
+        file,
         metrics=names,
         selection=selection,
         frames=frames,
@@ -141,7 +156,6 @@ def command(
         fits_screen=folds,
         whole=whole,
     )
-    show_while_recorded(file, show_file) if watch else show_file(file)
 
 
 def _show_source(

@@ -315,7 +315,7 @@ public:
   std::string encode(const std::vector<Device> &devices, const FileFacts &facts);
 
 private:
-  void provenance(const std::string &encoded);
+  void provenance(const FileFacts &facts);
   void devices(const std::vector<Device> &devices);
   void structure();
   void optional_column(const std::vector<int32_t> &values);
@@ -340,20 +340,38 @@ private:
   MsgpackBytes out_;
 };
 
-// Only the first byte is checked: our own encoder in Python wrote the map.
-void ProtonFile::provenance(const std::string &encoded) {
-  out_.text("provenance");
-  if (encoded.empty()) {
-    out_.map(0);
-    return;
-  }
-  auto lead = static_cast<uint8_t>(encoded[0]);
-  if ((lead & 0xF0) != 0x80 && lead != 0xDE && lead != 0xDF) {
+struct MapHead {
+  size_t entries = 0;
+  size_t bytes = 1;
+};
+
+// The rest is not checked: our own encoder in Python wrote the map.
+MapHead head_of(std::string_view map) {
+  auto byte = [&](size_t at) { return static_cast<uint8_t>(map[at]); };
+  uint8_t lead = byte(0);
+  if ((lead & 0xF0) == 0x80)
+    return {lead & size_t{0x0F}, 1};
+  size_t width = lead == 0xDE ? 2 : 4;
+  if ((lead != 0xDE && lead != 0xDF) || map.size() <= width)
     throw Error(ErrorCode::kFormat,
                 "the session's provenance is not a MessagePack map (first byte " +
                     std::to_string(lead) + "); set it with one encoded map of names to values");
+  MapHead head{0, 1 + width};
+  for (size_t at = 1; at <= width; ++at)
+    head.entries = head.entries << 8 | byte(at);
+  return head;
+}
+
+void ProtonFile::provenance(const FileFacts &facts) {
+  const std::string_view encoded = facts.provenance;
+  const MapHead head = encoded.empty() ? MapHead{0, 0} : head_of(encoded);
+  out_.text("provenance");
+  out_.map(head.entries + (facts.so_far ? 2u : 0u));
+  out_.encoded(encoded.substr(head.bytes));
+  if (facts.so_far) {
+    out_.entry("end_time_ns", facts.so_far->unix_ns);
+    out_.entry("steps_begun", facts.so_far->steps);
   }
-  out_.encoded(encoded);
 }
 
 void ProtonFile::devices(const std::vector<Device> &devices) {
@@ -572,7 +590,7 @@ std::string ProtonFile::encode(const std::vector<Device> &device_list, const Fil
   out_.integer(kMinorVersion);
   out_.text("partial");
   out_.boolean(facts.partial);
-  provenance(facts.provenance);
+  provenance(facts);
   devices(device_list);
   structure();
   variants();

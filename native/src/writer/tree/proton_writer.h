@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,12 +13,19 @@
 
 namespace proton {
 
+/// How far a run was when a partial file was written.
+struct SoFar {
+  int64_t unix_ns = 0;
+  uint64_t steps = 0; ///< that began; 0: unknown
+};
+
 /// What a file states besides the tree.
 struct FileFacts {
   std::string provenance;                  ///< one encoded MessagePack map; empty: an empty map
   std::map<std::string, uint64_t> dropped; ///< lost records by reason
   std::string steady; ///< another whole file, of the steady part; empty: there is none
   bool partial = false;
+  std::optional<SoFar> so_far; ///< added to the provenance
 };
 
 enum class FileFormat {
