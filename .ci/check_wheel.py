@@ -48,6 +48,11 @@ assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()
 print(f"import proton_bench: {1000 * took:.0f} ms")
 """
 
+COMPAT = """
+import sys
+assert "CompatFinder" in [type(finder).__name__ for finder in sys.meta_path]
+"""
+
 
 def call(folder: Path, *command: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
     """Run a command in ``folder``; another exit code than ``expect`` ends the check."""
@@ -91,6 +96,7 @@ def check_recording(folder: Path) -> None:
     call(folder, *run, "-o", "run.proton", "program.py")
     rows = json.loads(call(folder, *run, "view", "--json", "run.proton").stdout)["rows"]
     assert {"outer", "inner"} <= {row["name"] for row in rows}, rows
+    call(folder, "env", "PROTON_BENCH_COMPAT=1", sys.executable, "-c", COMPAT)
 
 
 def check_refusal(folder: Path) -> None:

@@ -72,7 +72,7 @@ def test_an_unmodified_upstream_script_runs_on_ours(
         import triton.profiler as proton
         from triton.profiler import viewer
         from triton.profiler.scope import enter_scope, exit_scope
-        session = proton.start("ignored", context="shadow", hook="triton")
+        session = proton.start("mine", context="shadow", hook="triton")
         with proton.scope("x"):
             enter_scope("y")
             exit_scope("y")
@@ -86,9 +86,10 @@ def test_an_unmodified_upstream_script_runs_on_ours(
     done = proton("-n", "ours", target)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["0", "proton_bench", "module"]
-    assert written(tmp_path) == {"ours.proton", "ours.hatchet"}
-    assert frame_names(tmp_path / "ours.hatchet") == ["ROOT", "x", "y"]
+    assert done.stdout.split() == ["1", "proton_bench", "module"]
+    assert written(tmp_path) == {"ours.proton", "ours.hatchet", "mine.hatchet"}
+    for name in ("ours", "mine"):
+        assert frame_names(tmp_path / f"{name}.hatchet") == ["ROOT", "x", "y"]
 
 
 @pytest.mark.parametrize(

@@ -22,33 +22,52 @@ SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"(?:`([\w.]+)`:\n\n)?```(?:\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SECTIONS = dict(SECTION.findall(PAGE.read_text(encoding="utf-8")))
 STARTERS = {"python": [sys.executable], "proton": [sys.executable, "-m", "proton_bench"]}
-# A server's worker that runs two windows, as vLLM's does through triton.profiler.
+# A server's worker that runs two windows, with the calls of vLLM's worker in their order.
 SERVER = """
+import importlib
+import inspect
 import multiprocessing
+import os
+import sys
 
 
 def work():
-    import proton_vllm
     import torch
-    import triton.profiler as upstream
 
-    proton_vllm.pause()
+    upstream = importlib.import_module("triton.profiler")
+    assert "output_format" in inspect.signature(upstream.finalize).parameters
     one = torch.ones(4, 4)
     one @ one
     for window in range(2):
-        session = upstream.start(name=f"window{window}")
-        with upstream.scope("batch"):
+        folder = f"windows/{window}"
+        os.makedirs(folder, exist_ok=True)
+        session = upstream.start(
+            name=f"{folder}/run{window}",
+            context="shadow",
+            data="tree",
+            backend="cpu",
+            mode=None,
+            hook="triton",
+        )
+        assert session is not None
+        with upstream.scope("batch", metrics={"tokens": 4}):
             one @ one
         upstream.deactivate(session=session)
-        upstream.finalize(session=session)
         one @ one
+        if window == 0:
+            upstream.finalize(session=session)
+        else:
+            upstream.finalize(session=session, output_format="hatchet")
 
 
 if __name__ == "__main__":
-    worker = multiprocessing.get_context("spawn").Process(target=work)
+    worker = multiprocessing.get_context(sys.argv[1]).Process(target=work)
     worker.start()
     worker.join()
+    sys.exit(worker.exitcode)
 """
+# The interpreter reads the file that the wheel installs, as it does in site-packages.
+SITE = f"import site; site.addsitedir({str(PAGE.parents[2] / 'native')!r})"
 CELLS = """
 import sys
 from IPython.core.interactiveshell import InteractiveShell
@@ -137,18 +156,29 @@ def test_only_the_chosen_steps_are_recorded(tmp_path: Path) -> None:
     assert calls(read_profile(tmp_path / "whole.proton"), "aten::addmm") == 20
 
 
-def test_a_server_is_recorded_in_its_windows_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+@pytest.mark.parametrize("is_run", [False, True], ids=["server alone", "proton run"])
+def test_windows_of_a_server_are_files_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str, is_run: bool
+) -> None:
     for module in ("torch", "triton"):
         pytest.importorskip(module)
-    follow("A vLLM server", tmp_path)
     (tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
+    if is_run:
+        run(tmp_path, *STARTERS["proton"], "-n", "serve", "server.py", start)
+    else:
+        (tmp_path / "sitecustomize.py").write_text(SITE)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.setenv("PROTON_BENCH_COMPAT", "1")
+        run(tmp_path, sys.executable, "server.py", start)
 
-    run(tmp_path, *STARTERS["proton"], "-n", "serve", "server.py")
-
-    (file,) = tmp_path.glob("serve.pid*.proton")
-    profile = read_profile(file)
-    assert calls(profile, "aten::mm") == 2
-    assert any(profile.path(row)[:2] == ("batch", "aten::matmul") for row in range(len(profile)))
+    for window in range(2):
+        profile = read_profile(tmp_path / f"windows/{window}/run{window}.hatchet")
+        assert calls(profile, "aten::mm") == 1
+        assert ("batch", "aten::matmul") in {profile.path(row)[:2] for row in range(len(profile))}
+    if is_run and start == "spawn":  # the worker is recorded as a whole
+        (file,) = tmp_path.glob("serve.pid*.proton")
+        assert calls(read_profile(file), "aten::mm") == 5
 
 
 def test_a_cell_and_a_block_are_recorded(tmp_path: Path) -> None:

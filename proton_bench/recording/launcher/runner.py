@@ -252,6 +252,10 @@ def _prepare(options: RunOptions) -> list[str]:
         from proton_bench.recording import compat
 
         compat.install()
+    elif os.environ.pop("PROTON_BENCH_COMPAT", ""):  # the option wins
+        from proton_bench.recording import compat
+
+        compat.uninstall()
     if not options.interpret or _is_disabled():
         return []
     from proton_bench.plugin.manager import resolve_backend

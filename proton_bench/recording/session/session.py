@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from proton_bench.errors import UsageError
+from proton_bench.errors import ProtonError, UsageError
 from proton_bench.flags import flags
 
 # A thread that is the first to name a scope would import it, and a child that is forked meanwhile
@@ -89,8 +89,9 @@ def start(  # noqa: PLR0913 - upstream's, and a schedule
             ``NAME.w1`` and so on.
 
     Returns:
-        The session's number; 0 under the ``proton`` command, whose session goes on if it was
-        deactivated; None where profiling is disabled.
+        The session's number; None where profiling is disabled. Under the ``proton`` command, a
+        name makes a session beside the command's; without one, or if none can be made, it is 0,
+        the command's, which goes on if it was deactivated.
 
     Raises:
         UsageError: An option is unknown or does not fit.
@@ -99,13 +100,8 @@ def start(  # noqa: PLR0913 - upstream's, and a schedule
     """
     if is_disabled():
         return None
-    if flags.command_line:
-        paused = find_session(_COMMAND_LINE_SESSION)
-        if (
-            paused is not None and not paused.is_windowed
-        ):  # by the script, as servers do between their windows
-            paused.activate()
-        return _COMMAND_LINE_SESSION
+    if flags.command_line and (name is None or _names_commands(name)):
+        return _commands_session()
     options = SessionOptions(
         name=DEFAULT_PROFILE_NAME if name is None else name,
         context=context,
@@ -116,9 +112,15 @@ def start(  # noqa: PLR0913 - upstream's, and a schedule
         trace_formats=chosen_trace_formats("chrome_trace"),
         upstream_shape=compat.is_in_use(),
     )
-    if schedule is not None:
-        return scheduled_windows(options, schedule, _finalize_default, is_apart=True).session.id
-    return _open(options).id
+    try:
+        if schedule is not None:
+            return scheduled_windows(options, schedule, _finalize_default, is_apart=True).session.id
+        return _open(options).id
+    except ProtonError as error:
+        if not flags.command_line:
+            raise
+        warn(f"start({options.name!r}) writes no file, the command's has what it records: {error}")
+        return _commands_session()
 
 
 def _open(
@@ -164,6 +166,22 @@ def scheduled_windows(
     return ScheduledWindows(schedule, begin, finish, is_apart=is_apart)
 
 
+def _commands_session() -> int:
+    paused = find_session(_COMMAND_LINE_SESSION)
+    if paused is not None and not paused.is_windowed:  # paused by the script
+        paused.activate()
+    return _COMMAND_LINE_SESSION
+
+
+def _names_commands(name: str | os.PathLike[str]) -> bool:
+    session = find_session(_COMMAND_LINE_SESSION)
+    return session is not None and session.path == session_path(name)
+
+
+def _is_commands(session: Session) -> bool:
+    return flags.command_line and session is find_session(_COMMAND_LINE_SESSION)
+
+
 def activate(session: int | None = None) -> None:
     """Go on recording.
 
@@ -194,8 +212,8 @@ def deactivate(session: int | None = None, flushing: bool = False) -> None:  # n
 def finalize(session: int | None = None, output_format: str = "") -> None:
     """Stop recording, write the files and forget the session.
 
-    Ignored under the ``proton`` command, which writes when the script is over, and for a number
-    that no live session has.
+    Ignored for a number that no live session has, and for the session of the ``proton`` command,
+    which is written when the script is over.
 
     Args:
         session: Session number; None means all sessions.
@@ -209,14 +227,13 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
     """
     if output_format:
         check_formats([output_format], "trace")
-    if isinstance(session, int) and not flags.command_line and find_session(session) is None:
+    if isinstance(session, int) and find_session(session) is None:
         return
-    chosen = _chosen(session)
-    if not flags.command_line:
-        with uninterrupted() as interrupts:
-            _finalize(chosen, output_format)
-        if interrupts:
-            signal.raise_signal(signal.SIGINT)
+    chosen = [each for each in _chosen(session) if not _is_commands(each)]
+    with uninterrupted() as interrupts:
+        _finalize(chosen, output_format)
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _finalize(chosen: Sequence[Session], output_format: str) -> None:
@@ -325,7 +342,8 @@ class _Calls:
 
     def __enter__(self) -> None:
         with self._lock:
-            if not flags.command_line:  # its session is neither paused nor resumed here
+            # The command's session is neither paused nor resumed here.
+            if not flags.command_line or self._options["name"] is not None:
                 self._session = start(**self._options)
             self._count += 1
 
@@ -334,7 +352,7 @@ class _Calls:
             self._count -= 1
             # One that the function finalized is gone.
             session = None if self._session is None else find_session(self._session)
-            if self._count == 0 and session is not None:
+            if self._count == 0 and session is not None and not _is_commands(session):
                 session.deactivate()
 
 
@@ -343,15 +361,9 @@ def numbered_session(session: int) -> Session:
 
     Raises:
         SessionError: There is none; the message names the live ones.
-        UsageError: Under the ``proton`` command the number is not that of its session.
     """
     if not isinstance(session, int):
         raise unknown_session(session)
-    if flags.command_line and session != _COMMAND_LINE_SESSION:
-        raise UsageError(
-            f"session {session} does not exist: Only one session can be used when running from "
-            f"the command line, number {_COMMAND_LINE_SESSION}"
-        )
     return known_session(session)
 
 

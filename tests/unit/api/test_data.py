@@ -10,8 +10,7 @@ import pytest
 from capture_fixtures import FakeBackends, names
 
 import proton_bench as proton
-from proton_bench.errors import SessionError, UsageError
-from proton_bench.flags import flags
+from proton_bench.errors import SessionError
 from proton_bench.recording.native import native
 from proton_bench.recording.session.recording import known_session
 
@@ -118,10 +117,3 @@ def test_none_is_the_session_of_a_disabled_start() -> None:
     assert proton.data.advance_phase(None) is None
     assert proton.data.is_phase_complete(None) is False
     proton.data.clear(None)
-
-
-def test_only_session_zero_exists_under_the_command(session: int) -> None:
-    flags.command_line = True
-
-    with pytest.raises(UsageError, match="Only one session can be used when running from"):
-        proton.data.get(10**6)

@@ -14,7 +14,7 @@ import pytest
 from capture_fixtures import FakeBackends, names, read_tree
 
 import proton_bench as proton
-from proton_bench.errors import OutputError, SessionError, UsageError
+from proton_bench.errors import OutputError, SessionError
 from proton_bench.flags import flags
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.recording import find_session, live_sessions, open_session
@@ -257,8 +257,11 @@ def command_line(monkeypatch: pytest.MonkeyPatch) -> int:
     return session.id
 
 
-def test_start_and_finalize_of_the_script_are_ignored(command_line: int, tmp_path: Path) -> None:
-    session = proton.start("mine", backend="not looked at")
+@pytest.mark.parametrize("name", [None, "command"])
+def test_the_script_shares_and_does_not_end_the_commands_session(
+    command_line: int, tmp_path: Path, name: str | None
+) -> None:
+    session = proton.start(name, backend="not looked at")
     proton.finalize(session)
     proton.finalize()
 
@@ -267,11 +270,42 @@ def test_start_and_finalize_of_the_script_are_ignored(command_line: int, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_makes_a_session_beside_the_commands(command_line: int, tmp_path: Path) -> None:
+    whole = find_session(command_line)
+    assert whole is not None
+
+    for window in range(2):
+        (tmp_path / f"window{window}").mkdir()
+        mine = proton.start(f"window{window}/mine")
+        assert mine not in (None, command_line)
+        with proton.scope("batch"):
+            pass
+        proton.deactivate(session=mine)
+        assert whole.is_active
+        proton.finalize(session=mine)
+    proton.start("left")
+    proton.finalize()
+
+    assert whole.is_live
+    assert {path.name for path in tmp_path.glob("**/*.hatchet")} == {"mine.hatchet", "left.hatchet"}
+    assert names(proton.data.get(command_line)[0]) == ["batch"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"name": "x", "mode": "unknown"}, {"name": "no/such/folder/x"}]
+)
+def test_the_commands_session_records_where_no_other_can_be_made(
+    command_line: int, options: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert proton.start(**options) == command_line
+    assert options["name"] in capfd.readouterr().err
+
+
 def test_script_may_pause_the_commands_session(command_line: int) -> None:
     session = find_session(command_line)
     assert session is not None
 
-    proton.deactivate(proton.start("mine"))
+    proton.deactivate(proton.start())
     paused = session.is_active
     proton.activate()
 
@@ -284,19 +318,13 @@ def test_start_resumes_the_commands_session(command_line: int) -> None:
     assert session is not None
 
     for _ in range(2):
-        mine = proton.start("window")
+        mine = proton.start()
         windows = [session.is_active]
         proton.deactivate(mine)
         proton.finalize(mine)
         windows.append(session.is_active)
 
         assert windows == [True, False]
-
-
-@pytest.mark.parametrize("function", [proton.activate, proton.deactivate, proton.finalize])
-def test_other_sessions_do_not_exist_under_the_command(command_line: int, function: Any) -> None:
-    with pytest.raises(UsageError, match="Only one session can be used when running from"):
-        function(command_line + 1)
 
 
 def test_decorated_function_does_not_pause_the_commands_session(command_line: int) -> None:
@@ -306,6 +334,14 @@ def test_decorated_function_does_not_pause_the_commands_session(command_line: in
 
     assert session is not None
     assert session.is_active
+
+
+def test_a_decorated_function_may_have_a_session_beside_the_commands(command_line: int) -> None:
+    proton.profile(lambda: None, name="mine")()
+
+    (whole, mine) = live_sessions()
+    assert whole.is_active
+    assert not mine.is_active
 
 
 def test_decorated_function_does_not_resume_the_commands_session(command_line: int) -> None:
