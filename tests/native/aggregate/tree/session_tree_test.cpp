@@ -92,6 +92,23 @@ TEST(kernels_stand_below_the_scopes_they_were_launched_in) {
   CHECK_EQ(times(session), "outer/add=12 outer/inner/add=5 ");
 }
 
+TEST(runs_are_kept_once_asked_for_until_they_are_taken) {
+  SessionTree session(ContextSource::kShadow, 1, false);
+  LaunchRecord first = launch(frame(0, "s", FrameKind::kScope));
+  session.add_kernel(0, first, kernel("before", 1));
+  session.keep_runs();
+  first.correlation_id = 7;
+  first.called_ns = 3;
+  session.add_kernel(0, first, kernel("add", 10));
+  std::vector<DeviceRun> runs = session.take_runs();
+  CHECK_EQ(runs.size(), 1);
+  CHECK_EQ(runs[0].name.text(), "add");
+  CHECK_EQ(runs[0].launch, 7);
+  CHECK_EQ(runs[0].called_ns, 3);
+  CHECK_EQ(runs[0].end_ns, 10);
+  CHECK(session.take_runs().empty());
+}
+
 TEST(frames_opened_before_the_session_are_not_on_its_paths) {
   SessionTree session(ContextSource::kShadow, 5, false);
   ContextId before = frame(0, "before", FrameKind::kScope, 4);

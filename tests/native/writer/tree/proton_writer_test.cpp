@@ -201,11 +201,27 @@ TEST(facts_beside_the_tree_are_kept) {
   CHECK_EQ(file["dropped"]["buffer \\xff"].integer, 3);
 }
 
+TEST(how_far_a_run_was_is_added_to_the_provenance) {
+  CallPathTree tree;
+  FileFacts facts;
+  facts.so_far = SoFar{7, 3};
+  for (std::string head :
+       {std::string("\x81"), std::string("\xDE\0\x01", 3), std::string("\xDF\0\0\0\x01", 5)}) {
+    facts.provenance = head + "\xA4host\xA1h";
+    msgpack::Value file = encode(tree, facts);
+    CHECK_EQ(file["provenance"]["host"].text, "h");
+    CHECK_EQ(file["provenance"]["end_time_ns"].integer, 7);
+    CHECK_EQ(file["provenance"]["steps_begun"].integer, 3);
+  }
+}
+
 TEST(provenance_that_is_not_a_map_is_refused) {
   CallPathTree tree;
   FileFacts facts;
-  facts.provenance = "\x93";
-  CHECK_THROWS(encode_profile(tree, {}, facts), Error);
+  for (const char *provenance : {"\x93", "\xDF"}) {
+    facts.provenance = provenance;
+    CHECK_THROWS(encode_profile(tree, {}, facts), Error);
+  }
 }
 
 TEST(hostile_names_are_valid_text) {
