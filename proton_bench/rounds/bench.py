@@ -101,7 +101,7 @@ class BenchResult:
         kernels: Times of each kernel, the longest first.
         times_ns: Time of a call in each round.
         warmup_rounds: Calls before the rounds.
-        note: Why kernels were not recorded, "" if they were or there is no GPU.
+        note: Why kernels or copies were not recorded, "" if they were or there is no GPU.
         profile: The rounds and their kernels, as the gate reads them.
     """
 
@@ -147,6 +147,7 @@ class BenchResult:
             lines.append(f"  and {count_text(len(self.kernels) - _MOST_KERNELS, 'more kernel')}")
         if self.span is not None:
             lines.append(f"  {self.span}  from the first start to the last end")
+        lines += [f"  {self.note}"] if self.note else []
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -113,8 +113,8 @@ def as_graph(call: Callable[[], object], around: Around) -> Callable[[], None]:
     except RuntimeError as error:
         line = str(error).partition("\n")[0]
         raise UsageError(
-            f"cudagraph=True: the function cannot be captured into a CUDA graph ({line}); remove "
-            "code that waits for the GPU, or leave cudagraph out"
+            f"the function cannot be captured into a CUDA graph ({line}); remove code that waits "
+            "for the GPU, or time it without a graph"
         ) from error
     return functools.partial(_replay, graph, kept)
 

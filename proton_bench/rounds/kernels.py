@@ -12,7 +12,9 @@ import numpy as np
 from proton_bench.errors import ProtonError
 from proton_bench.gate.machine import tick_of
 from proton_bench.model.arrays import Array
+from proton_bench.plugin.backend import Backend
 from proton_bench.recording.profiled import profiled
+from proton_bench.recording.session.options import CapturePlan
 from proton_bench.recording.session.recording import live_sessions
 from proton_bench.rounds.cuda import CudaTimer, as_graph
 from proton_bench.rounds.measurement import (
@@ -36,7 +38,7 @@ class KernelRecording(profiled):
         backend: Backend; by default that of a live session, or the one for this machine.
 
     Attributes:
-        problem: Why nothing is recorded, "" if it is.
+        problem: Why nothing is recorded, or no copies; "" if everything is.
     """
 
     def __init__(self, backend: str | None = None) -> None:
@@ -54,6 +56,8 @@ class KernelRecording(profiled):
             self.problem = str(error)
         if self._session is not None:
             self._session.core.keep_runs()
+            if _leaves_out_copies(self._session.plan):
+                self.problem = "copies are left out, as in the recording around it"
         elif not self.problem:
             self.problem = "profiling is disabled"
         return self
@@ -181,6 +185,14 @@ def _backends_and_mode() -> dict[str, Any]:
         if any(kind != "CPU" for backend in plan.backends for kind in backend.device_kinds):
             modes = "+".join(mode.text for mode in plan.modes if mode.text)
             return {"backend": plan.backend_names, "mode": modes or None}
-    modes_of_default = (mode for backend in resolve_backend(None) for mode in backend.modes)
-    has_copies = any(_COPIES in mode.options for mode in modes_of_default)
-    return {"mode": f"{_COPIES}=on"} if has_copies else {}
+    return {"mode": f"{_COPIES}=on"} if _asks_for_copies(resolve_backend(None)) else {}
+
+
+def _asks_for_copies(backends: Sequence[Backend]) -> bool:
+    """Whether a backend records copies only where its mode says so."""
+    return any(_COPIES in mode.options for backend in backends for mode in backend.modes)
+
+
+def _leaves_out_copies(plan: CapturePlan) -> bool:
+    has_copies = any(mode.options.get(_COPIES) == "on" for mode in plan.modes)
+    return _asks_for_copies(plan.backends) and not has_copies

@@ -124,12 +124,18 @@ def test_what_another_session_holds_is_shared_in_its_mode(
 def test_copies_are_recorded_where_a_backend_leaves_them_out(
     torch: TorchOnGpu, fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gpu = replace(fakes.make("gpu"), modes=(ModeSpec("", {"copies": "on or off"}),))
+    gpu = replace(
+        fakes.make("gpu", device_kinds=("CUDA",)), modes=(ModeSpec("", {"copies": "on or off"}),)
+    )
     monkeypatch.setattr("proton_bench.plugin.manager.resolve_backend", lambda text=None: (gpu,))
 
-    bench(launches(torch, k=1_000), rounds=3)
+    result = bench(launches(torch, k=1_000), rounds=3)
+    with proton_bench.profiled(shows=False, context="shadow"):
+        without = bench(launches(torch, k=1_000), rounds=3)
 
     assert fakes.calls[0] == "gpu.open(copies=on)"
+    assert result.note == ""
+    assert "copies" in without.note
 
 
 def test_where_profiling_is_disabled_events_are_left(
