@@ -24,6 +24,15 @@ def in_task() -> bool:
     return False
 
 
+def _run_handle(original: _Function) -> _Function:
+    @functools.wraps(original)
+    def _run(handle: Any) -> None:
+        native.begin_below(handle._context)
+        original(handle)
+
+    return _run
+
+
 def _call_soon(original: _Function) -> _Function:
     @functools.wraps(original)
     def call_soon(loop: Any, callback: Any, *args: Any, context: Any = None) -> Any:
@@ -69,8 +78,8 @@ def _run_in_context(function: _Function, *args: Any) -> Any:
 
 # Through these a task starts what runs below it.
 _STARTS = (
-    ("asyncio.base_events", "BaseEventLoop.call_soon", _call_soon),
-    ("uvloop", "Loop.call_soon", _call_soon),
+    ("asyncio.events", "Handle._run", _run_handle),
+    ("uvloop", "Loop.call_soon", _call_soon),  # its handles run without a method of Python
     ("concurrent.futures.thread", "ThreadPoolExecutor.submit", _submit),
     ("anyio.to_thread", "run_sync", _run_sync),
 )

@@ -145,13 +145,18 @@ def test_what_a_request_starts_lands_below_it(tree: Tree, run: Runner) -> None:
     assert paths(tree()) == expected
 
 
-def test_callbacks_of_a_request_land_below_it(tree: Tree, run: Runner) -> None:
+@pytest.mark.parametrize(
+    ("run", "function"),
+    [(asyncio.run, "call_soon"), (asyncio.run, "call_later"), (_uvloop, "call_soon")],
+)
+def test_callbacks_of_a_request_land_below_it(tree: Tree, run: Runner, function: str) -> None:
     async def work(number: int) -> None:
         loop = asyncio.get_running_loop()
+        called = asyncio.Event()
         with proton.scope(f"request {number}"):
-            loop.call_soon(launch)
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            for each in (launch, called.set):
+                loop.call_soon(each) if function == "call_soon" else loop.call_later(0, each)
+        await called.wait()
 
     async def serve() -> None:
         await asyncio.gather(work(0), work(1))
@@ -393,13 +398,16 @@ def test_exit_scope_needs_a_scope_of_the_task(tree: Tree) -> None:
 
 
 def test_nothing_is_replaced_without_a_session(tree: Tree, run: Runner) -> None:
-    before = (ThreadPoolExecutor.submit, asyncio.BaseEventLoop.call_soon)
+    def functions() -> tuple[Any, ...]:
+        return ThreadPoolExecutor.submit, asyncio.Handle._run
+
+    before = functions()
     run(request(0))
-    during = (ThreadPoolExecutor.submit, asyncio.BaseEventLoop.call_soon)
+    during = functions()
 
     proton.finalize()
 
     assert before[0] is not during[0]
     assert before[1] is not during[1]
-    assert (ThreadPoolExecutor.submit, asyncio.BaseEventLoop.call_soon) == before
+    assert functions() == before
     run(request(0))
