@@ -33,6 +33,14 @@ class Collector(Protocol):
 
 
 @runtime_checkable
+class Detachable(Protocol):
+    """A collector that costs the program something even when it is stopped."""
+
+    def detach(self) -> None:
+        """Leave the process until the next ``start``; called between recording windows."""
+
+
+@runtime_checkable
 class SelfDescribing(Protocol):
     """A collector that adds facts to the provenance of its profiles."""
 

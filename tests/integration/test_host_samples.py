@@ -239,3 +239,28 @@ def test_the_report_of_a_block_is_no_work_of_the_program(proton: Run, tmp_path: 
     names = [profile.name(row) for row in range(len(profile))]
     assert any("blocks.py" in name for name in names)
     assert not [name for name in names if re.search("proton_bench/(analysis|report)/", name)]
+
+
+def test_a_window_that_the_clock_opens_shows_the_main_thread_of_the_program(
+    proton: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "waits.py").write_text(
+        textwrap.dedent("""
+            import time
+            from proton_bench import _native
+            def busy():
+                while not _native.is_recording():
+                    pass
+                end = time.monotonic() + 0.3
+                while time.monotonic() < end:
+                    pass
+            busy()
+        """)
+    )
+
+    proton("-n", "x", "-b", "cpu", "--after", "100ms", "waits.py", **SAMPLED)
+
+    profile = read_profile(tmp_path / "x.proton")
+    walls = profile.inclusive(HOST_WALL)
+    busy = [row for row in range(len(profile)) if "@busy" in profile.name(row)]
+    assert max(walls[row] for row in busy) > 0.5 * walls[0] > 0

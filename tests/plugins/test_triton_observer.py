@@ -81,7 +81,7 @@ def triton_autotuner() -> Iterator[types.ModuleType]:
     trials_of: list[str] = []
     module: Any = types.ModuleType("triton.runtime.autotuner")
     module.Autotuner, module.trials = Autotuner, trials_of
-    patches = trials.watch_triton(module)
+    patches = [*trials.watch_triton(module), *trials.watch_choices(module)]
     yield module
     for patch in patches:
         patch.remove()

@@ -274,6 +274,13 @@ class GpuCollector:
             del os.environ[_INJECTION]
         self._injected = None
 
+    def detach(self) -> None:
+        """Take CUPTI out of the process, unless another profiler uses it."""
+        with self._lock:
+            if not self._is_started:
+                with contextlib.suppress(BackendUnavailableError):
+                    self._native.detach()
+
     def facts(self) -> dict[str, Any]:
         """Return library, versions, clock, and the devices seen, for the profile's provenance."""
         facts = self._native.facts()

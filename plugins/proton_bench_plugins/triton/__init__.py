@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from proton_bench.plugin import SessionFacts, hookimpl
+from proton_bench.recording.kernels.hooks import rest_listeners
 from proton_bench_plugins.triton.observer import Observer
 
 _observer = Observer()
+rest_listeners.append(_observer.rest)
 
 
 @hookimpl

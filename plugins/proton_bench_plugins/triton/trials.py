@@ -22,15 +22,21 @@ def config_of_trial() -> str:
 
 
 def watch_triton(module: ModuleType) -> list[Patch]:
-    """Put trials of ``@triton.autotune`` under the state, and note its choice.
+    """Put trials of ``@triton.autotune`` under the state.
 
     Args:
         module: ``triton.runtime.autotuner``.
     """
-    return [
-        Patch(module.Autotuner, "_bench", _try_triton),
-        Patch(module.Autotuner, "run", _run_chosen),
-    ]
+    return [Patch(module.Autotuner, "_bench", _try_triton)]
+
+
+def watch_choices(module: ModuleType) -> list[Patch]:
+    """Note what it chose, at each launch.
+
+    Args:
+        module: The same.
+    """
+    return [Patch(module.Autotuner, "run", _run_chosen)]
 
 
 def watch_inductor(module: ModuleType) -> list[Patch]:

@@ -14,6 +14,11 @@ _KNOBS = "triton.knobs"
 _EXIT = "launch_exit_hook"
 
 
+# Called with whether all sessions rest between their recording windows, when that may have changed:
+# what costs each launch something is off meanwhile.
+rest_listeners: list[Callable[[bool], None]] = []
+
+
 class TritonHeads:
     """Functions that are in Triton's hook chains while they are needed.
 

@@ -461,7 +461,8 @@ class _Recording:
         self._write_modules()
         is_empty = not has_records and not counts["samples"]
         missed = self._windows.missed() if self._windows is not None else ""
-        for remark in session.remarks or ([_EMPTY] if is_empty and not missed else []):
+        remarks = session.remarks if session.has_window else []  # else of windows that are over
+        for remark in remarks or ([_EMPTY] if is_empty and not missed else []):
             warn(remark)
         if paths:
             say(f"wrote {_names(paths, self._options.folder)}")

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.plugin.backend import Backend, Collector, Mode, Remarking, SelfDescribing
+from proton_bench.plugin.backend import (
+    Backend,
+    Collector,
+    Detachable,
+    Mode,
+    Remarking,
+    SelfDescribing,
+)
 from proton_bench.recording.native import native
 
 
@@ -103,6 +110,12 @@ class CollectorLease:
             for shared in self._collectors:
                 if self in shared.users:
                     steps.callback(self._leave, shared)
+
+    def detach(self) -> None:
+        """Have those that no session is active with cost nothing."""
+        for shared in self._collectors:
+            if not shared.is_running and isinstance(shared.collector, Detachable):
+                shared.collector.detach()
 
     def release(self) -> None:
         """Give the shares back; a collector without a holder is forgotten."""

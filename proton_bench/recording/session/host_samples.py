@@ -59,14 +59,19 @@ def start_host_samples(session: int, rate_hz: float) -> None:
     Raises:
         BackendUnavailableError: They cannot be taken here.
     """
-    global _sampler
     if not rate_hz:
         return
-    if _sampler is None:
-        sampler = native.HostSampler(rate_hz)
-        sampler.start()
-        _sampler = sampler
+    prepare_host_samples(rate_hz)
+    if _sampler is not None and not _sessions:
+        _sampler.start()
     _sessions.add(session)
+
+
+def prepare_host_samples(rate_hz: float) -> None:
+    """Make the calling thread the main one of the program, whoever starts to take samples."""
+    global _sampler
+    if rate_hz and _sampler is None:
+        _sampler = native.HostSampler(rate_hz)
 
 
 def flush_host_samples() -> None:
@@ -84,16 +89,17 @@ def without_host_samples() -> Iterator[None]:
     try:
         yield
     finally:
-        if _sampler is not None:
+        if _sampler is not None and _sessions:
             _sampler.start()
 
 
-def stop_host_samples(session: int) -> None:
-    """Take no more for this session; the last one stops the thread."""
+def stop_host_samples(session: int, *, goes_on: bool = False) -> None:
+    """Take no more for this session, or none for now; the last one stops the thread."""
     global _sampler
     _sessions.discard(session)
     if _sampler is not None and not _sessions:
-        sampler, _sampler = _sampler, None
+        sampler = _sampler
+        _sampler = sampler if goes_on else None
         sampler.stop()
 
 

@@ -46,6 +46,7 @@ from proton_bench.recording.session.conversion import (
 )
 from proton_bench.recording.session.host_samples import (
     flush_host_samples,
+    prepare_host_samples,
     start_host_samples,
     stop_host_samples,
 )
@@ -259,6 +260,7 @@ class Session:
             self._stopped_ns = None
             if self._began_ns is None:
                 self._begin_window()
+            _tell_of_rest()
 
     def _start_samples(self, undo: contextlib.ExitStack) -> None:
         undo.callback(stop_host_samples, self.id)
@@ -292,9 +294,16 @@ class Session:
         """
         self.settle()
         with _lock:
-            stop_host_samples(self.id)
+            self._lease.detach()
+            stop_host_samples(self.id, goes_on=True)
             torch_context.hold(self.id, self.plan.context, marks_steps=True, is_dormant=True)
             self._is_attached = False
+            _tell_of_rest()
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it waits for a recording window, and costs nothing."""
+        return not self._is_attached
 
     def deactivate(self, *, flushing: bool = False) -> None:
         """Stop recording and keep what was recorded; does nothing while it is not active.
@@ -524,6 +533,7 @@ class Session:
         self.end_threads()
         stop_host_samples(self.id)
         _live.pop(self.id, None)
+        _tell_of_rest()
         torch_context.release(self.id)
         flags.profiling_on = bool(_live)
         if not _live:
@@ -572,7 +582,14 @@ def open_session(
         if follows is not None:
             _successors[follows] = session.id
     _call_plugins("proton_session_started", session=session)
+    _tell_of_rest()
     return session
+
+
+def _tell_of_rest() -> None:
+    is_resting = all(each.is_resting for each in _live.values())
+    for listener in launch_hooks.rest_listeners:
+        listener(is_resting)
 
 
 def last_files() -> tuple[int, list[Path]]:
@@ -640,6 +657,7 @@ def _start(plan: CapturePlan, *, is_dormant: bool) -> Session:
         _live[core.id] = session
         if is_dormant:
             session.is_windowed = True
+            prepare_host_samples(plan.host_rate_hz)
             HookManager.deactivate(core.id)
             undo.callback(torch_context.release, core.id)
             torch_context.hold(core.id, plan.context, marks_steps=True, is_dormant=True)

@@ -262,6 +262,7 @@ void bind_cupti(py::module_ &module) {
            Unlocked())
       .def("flush", &CuptiCollector::flush, Unlocked())
       .def("stop", &CuptiCollector::stop, Unlocked())
+      .def("detach", &CuptiCollector::detach, Unlocked())
       .def(
           "add_cubin",
           [](CuptiCollector &self, const py::bytes &image) {

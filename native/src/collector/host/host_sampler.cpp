@@ -107,6 +107,10 @@ void *run(void *argument) noexcept {
 
 } // namespace
 
+HostSampler::HostSampler(RecordSink &sink, int64_t period_ns) : sink_(sink), period_ns_(period_ns) {
+  StackReader::instance().follow_this_thread();
+}
+
 void HostSampler::start() {
   if (!StackReader::works())
     throw Error(ErrorCode::kUnavailable,
@@ -114,7 +118,6 @@ void HostSampler::start() {
   if (g_sampling)
     return;
   static const int handlers = pthread_atfork(nullptr, nullptr, forget_in_child);
-  StackReader::instance().follow_this_thread();
   auto *sampling = new Sampling(this, sink_, period_ns_);
   sigset_t all, before; // signals are for the target's threads
   sigfillset(&all);

@@ -12,11 +12,12 @@ namespace proton {
 /// that comes late stands for all the time since the one before, so that no time is lost.
 class HostSampler : public Collector {
 public:
-  /// About so often, at times that no loop of the program falls in step with.
-  HostSampler(RecordSink &sink, int64_t period_ns) : sink_(sink), period_ns_(period_ns) {}
+  /// About so often, at times that no loop of the program falls in step with. The time of the
+  /// calling thread is that of the run. [GIL held]
+  HostSampler(RecordSink &sink, int64_t period_ns);
   ~HostSampler() override { stop(); }
 
-  /// The time of the calling thread is that of the run. Throws Error(kUnavailable). [GIL held]
+  /// Throws Error(kUnavailable). [GIL held]
   void start() override;
   /// Takes a sample now, and returns when it is handed over, or after a second.
   void flush() override;

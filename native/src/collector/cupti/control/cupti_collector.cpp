@@ -442,11 +442,10 @@ Delivered deliver(Engine &self, uint32_t flags) {
   return deliver(self.sink, records);
 }
 
-/// CUPTI never learns of modules that are loaded while it records nothing, and samples of their
-/// kernels then have no PC. It looks at all modules again after it was detached. Throws
-/// Error(kUnavailable) if another profiler subscribed since, because that one would be detached
-/// too.
-void forget_earlier_use(Engine &self, const CuptiOptions &options) {
+/// Takes CUPTI out of the process, where it costs each launch something as long as it is in it.
+/// Throws Error(kUnavailable) if another profiler subscribed since, because that one would be
+/// detached too.
+void detach_cupti(Engine &self, const CuptiOptions &options) {
   DeviceWait wait;
   if (!self.was_used || !self.library->functions().finalize || !wait.is_allowed())
     return;
@@ -454,7 +453,7 @@ void forget_earlier_use(Engine &self, const CuptiOptions &options) {
   for (void *context : self.driver->contexts())
     self.driver->synchronize(context);
   if (self.library->functions().finalize() != cupti::kSuccess)
-    self.sink.dropped({"failed cuptiFinalize: kernels loaded lately have no PC samples", 1, true});
+    self.sink.dropped({"failed cuptiFinalize", 1, true});
   self.graphs.forget_all(); // later ids may be any
   self.was_used = false;
 }
@@ -492,8 +491,10 @@ void CuptiCollector::start(void *stream) {
   if (void *graph = nullptr; stream && self.driver->is_captured(stream, graph))
     self.graph_source.note_capture(stream, graph);
   TickClock::calibrate(); // launches are stamped with it
+  // CUPTI never learns of modules that are loaded while it records nothing, and samples of their
+  // kernels then have no PC. It looks at all modules again after it was detached.
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
-    forget_earlier_use(self, options_);
+    detach_cupti(self, options_);
   self.was_used = true;
   try {
     self.subscription = subscribe(self, options_);
@@ -553,6 +554,15 @@ void CuptiCollector::stop() {
       {CorrelationIds::kFirst, CorrelationIds::kLast, true, self.stream.take_dropped()});
   if (failed != 0)
     self.sink.dropped({"failed call while CUPTI was switched off", failed, true});
+}
+
+void CuptiCollector::detach() {
+  if (is_running_ || g_is_forked.load())
+    return;
+  Engine &self = engine(sink_);
+  std::lock_guard lock(self.mutex);
+  if (!self.subscription && self.library && self.driver)
+    detach_cupti(self, options_);
 }
 
 void CuptiCollector::add_cubin(const std::string &image) {

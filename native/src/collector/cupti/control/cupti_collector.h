@@ -46,6 +46,9 @@ public:
   /// Waits for the work of every context that had a launch. [any thread]
   void flush() override;
   void stop() override;
+  /// Takes CUPTI out of the process until the next start, unless it runs. Waits for all contexts.
+  /// Throws Error(kUnavailable) if another profiler uses it.
+  void detach();
 
   /// Adds a cubin that was loaded before the start, for the lines of samples. Throws
   /// Error(kUnavailable) if CUPTI cannot read it; does nothing without PC sampling.
