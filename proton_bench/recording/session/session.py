@@ -183,7 +183,7 @@ def _is_commands(session: Session) -> bool:
 
 
 def activate(session: int | None = None) -> None:
-    """Go on recording.
+    """Go on recording, except in a session with recording windows.
 
     Args:
         session: Session number; None means all sessions.
@@ -192,11 +192,12 @@ def activate(session: int | None = None) -> None:
         SessionError: The session does not exist.
     """
     for each in _chosen(session):
-        each.activate()
+        if not each.is_windowed:
+            each.activate()
 
 
 def deactivate(session: int | None = None, flushing: bool = False) -> None:  # noqa: FBT001, FBT002
-    """Stop recording and keep what was recorded.
+    """Stop recording and keep what was recorded, except in a session with recording windows.
 
     Args:
         session: Session number; None means all sessions.
@@ -206,7 +207,8 @@ def deactivate(session: int | None = None, flushing: bool = False) -> None:  # n
         SessionError: The session does not exist.
     """
     for each in _chosen(session):
-        each.deactivate(flushing=flushing)
+        if not each.is_windowed:
+            each.deactivate(flushing=flushing)
 
 
 def finalize(session: int | None = None, output_format: str = "") -> None:

@@ -449,7 +449,12 @@ void detach_cupti(Engine &self, const CuptiOptions &options) {
   DeviceWait wait;
   if (!self.was_used || !self.library->functions().finalize || !wait.is_allowed())
     return;
-  Subscription(*self.library, self.callbacks, self.stream).subscribe(options); // and off again
+  {
+    Subscription probe(*self.library, self.callbacks, self.stream);
+    probe.subscribe(options);
+    if (probe.is_shared())
+      return; // with others, which would be detached too
+  }
   for (void *context : self.driver->contexts())
     self.driver->synchronize(context);
   if (self.library->functions().finalize() != cupti::kSuccess)
