@@ -29,6 +29,7 @@ def _run_handle(original: _Function) -> _Function:
     def _run(handle: Any) -> None:
         native.begin_below(handle._context)
         original(handle)
+        native.begin_below(None)  # the loop, which may wait: other threads see where this one is
 
     return _run
 

@@ -233,6 +233,27 @@ def test_anyio_s_tasks_and_threads_follow(tree: Tree, run: Runner) -> None:
     assert paths(tree()) == expected
 
 
+def test_a_loop_that_waits_stands_in_no_request(tree: Tree) -> None:
+    loop = asyncio.new_event_loop()
+
+    async def wait() -> None:
+        with proton.scope("request"):
+            loop.stop()
+            await asyncio.Event().wait()
+
+    loop.run_until_complete(request(0, steps=0))  # from the first one on, loops are followed
+    task = loop.create_task(wait())
+    loop.run_forever()
+    thread = threading.Thread(target=launch)  # it follows the thread that started the session
+    thread.start()
+    thread.join()
+    task.cancel()
+    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+    loop.close()
+
+    assert paths(tree())["k",] == 1
+
+
 def test_a_context_that_runs_within_a_request_belongs_to_it(tree: Tree) -> None:
     def scoped() -> None:
         with proton.scope("inner"):
