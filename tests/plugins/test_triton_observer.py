@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -337,3 +338,25 @@ def test_a_library_unlike_every_known_one_is_said_and_left_alone(
 
     assert "trials of triton.runtime.autotuner are not separated" in capfd.readouterr().err
     assert not any(isinstance(each, Patch) for each in vars(autotuner.Autotuner).values())
+
+
+def test_launches_are_left_alone_while_all_sessions_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Autotuner:
+        def _bench(self) -> None: ...
+        def run(self) -> None: ...
+
+    module: Any = types.ModuleType("triton.runtime.autotuner")
+    module.Autotuner, original = Autotuner, Autotuner.run
+    monkeypatch.setitem(sys.modules, "triton.runtime.autotuner", module)
+    plan = proton.schedule(wait=1, warmup=0, active=1, repeat=1)
+    session = proton.start(tmp_path / "x", backend="cpu", schedule=plan)
+    is_original = [Autotuner.run is original]
+
+    for _ in range(3):
+        proton.step()
+        is_original.append(Autotuner.run is original)
+    proton.finalize(session)
+
+    assert is_original == [True, False, True, True]

@@ -251,6 +251,7 @@ class Session:
                         marks_steps=self.is_windowed,
                         compilations=self.plan.records_wall,
                     )
+                began_ns = time.monotonic_ns()
                 self.core.activate()
                 if not self._is_attached:
                     undo.callback(self.core.deactivate)
@@ -259,7 +260,7 @@ class Session:
                 undo.pop_all()
             self._stopped_ns = None
             if self._began_ns is None:
-                self._begin_window()
+                self._begin_window(began_ns)
             _tell_of_rest()
 
     def _start_samples(self, undo: contextlib.ExitStack) -> None:
@@ -267,9 +268,9 @@ class Session:
         start_host_samples(self.id, self.plan.host_rate_hz)
         start_counters(self.id, self.plan.counter_rate_hz, gpm=wants_gpm(self.plan.modes))
 
-    def _begin_window(self) -> None:
-        self._began_ns = time.monotonic_ns()
-        begin_ns = self._began_ns + int(self._started["realtime_base_ns"])
+    def _begin_window(self, began_ns: int) -> None:
+        self._began_ns = began_ns
+        begin_ns = began_ns + int(self._started["realtime_base_ns"])
         if self._window_count == 0 and self.is_windowed:
             self._started["start_time_ns"] = begin_ns
         self._window_count += 1
