@@ -422,11 +422,11 @@ class _Recording:
             self._exit_with(_EXIT_INTERRUPTED)
 
     def _write(self) -> None:
-        session = self._take_session()
-        if session is None:
-            return
-        windows = self._windows
+        session, windows = self._take_session(), self._windows
         earlier = [] if windows is None else windows.paths
+        if session is None:
+            self._end_failed(earlier)
+            return
         formats = self._options.formats
         if windows is not None and windows.is_apart and not session.has_window:
             formats = ()
@@ -448,6 +448,13 @@ class _Recording:
             self._tell(session, paths, counts, has_records=has_records)
         except Exception as error:  # noqa: BLE001 - as above
             warn(f"the rest of the summary is left out: {type(error).__name__}: {error}")
+
+    def _end_failed(self, paths: Sequence[Path]) -> None:
+        """Name the files of windows before one that could not be written."""
+        if paths:
+            say(f"wrote {_names(paths, self._options.folder)}")
+        if self._windows is not None and self._windows.has_failed and self._options.strict:
+            self._exit_with(OutputError.exit_code)
 
     def _tell(
         self,

@@ -402,7 +402,11 @@ class Session:
         if self._window_count == 1 and not self.is_windowed:
             return {}
         running_ns = 0 if self._began_ns is None else now_ns - self._began_ns
-        return {"recorded_ns": self._recorded_ns + running_ns, "windows": list(self.windows)}
+        return {
+            "recorded_ns": self._recorded_ns + running_ns,
+            "window_count": self._window_count,
+            "windows": list(self.windows),
+        }
 
     def add_facts(self, facts: Mapping[str, Any]) -> None:
         """Add to the provenance what became known of the run.

@@ -71,7 +71,7 @@ def steady_facts(
         "run_ns": run_ns,
     }
     facts = {**ended, "steps": steps, "start_time_ns": begin_ns, "end_time_ns": end_ns}
-    for name in ("process_start_time_ns", "recorded_ns", "windows"):
+    for name in ("process_start_time_ns", "recorded_ns", "windows", "window_count"):
         facts.pop(name, None)
     return facts
 

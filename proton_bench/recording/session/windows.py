@@ -188,6 +188,7 @@ class Windows(abc.ABC):
         paths: Files of windows that are over, where they have files of their own.
         opened: How many windows there were.
         steps: How many steps of the program are over.
+        has_failed: A window could not begin or be written, so that there are no more.
     """
 
     marks = frozenset(_RANKS)
@@ -203,6 +204,7 @@ class Windows(abc.ABC):
         self.paths: list[Path] = []
         self.opened = 0
         self.steps = StepCount()
+        self.has_failed = False
         self._start_session = start
         self._finish_session = finish
         self._lock = threading.RLock()
@@ -291,7 +293,7 @@ class Windows(abc.ABC):
         try:
             change()
         except Exception as error:  # noqa: BLE001 - whatever it is
-            self._is_over = True
+            self._is_over = self.has_failed = True
             what = "" if isinstance(error, ProtonError) else f"{type(error).__name__}: "
             warn(f"no further window is recorded: {what}{error}")
 
@@ -354,9 +356,11 @@ class PlannedWindows(Windows):
         """Open a window, or close it; does nothing where it is so."""
         if os.getpid() == self._process_id:
             with self._lock:
-                self._try(lambda: self._switch(on=on))
+                self._try(functools.partial(self._switch, on=on))
+            self._wakes.put("")
 
     def _switch(self, *, on: bool) -> None:
+        self._is_aligned = False
         if not on:
             self._start = None
             if self._is_open:
@@ -374,6 +378,8 @@ class PlannedWindows(Windows):
         """Return why there was no window, "" if there was one."""
         if self.opened:
             return ""
+        if self.has_failed:
+            return "nothing was recorded: no window could begin"
         text = "nothing was recorded, the program was over before a window began"
         if self._plan.trigger:
             return f"{text}: nothing opened one, see --window-on {self._plan.trigger}"

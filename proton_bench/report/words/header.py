@@ -397,9 +397,9 @@ def _run_text(profile: Profile, run_ns: float) -> str:
         if isinstance(part, Mapping)
     }
     text = f"{length_word(profile)} of {duration_text(run_ns)}"
-    windows = profile.provenance.get("windows")
-    if isinstance(windows, tuple) and windows and not parts:
-        text += f" in {len(windows)} window{'s' if len(windows) > 1 else ''}"
+    windows = profile.provenance.get("window_count")
+    if type(windows) is int and windows > 0 and not parts:
+        text += f" in {windows} window{'s' if windows > 1 else ''}"
     return f"{text} in {len(processes)} processes" if len(processes) > 1 else text
 
 

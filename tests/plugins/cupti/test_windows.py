@@ -125,6 +125,22 @@ def test_time_between_windows_is_not_idle_time(cupti_doubles: Doubles, tmp_path:
     assert "in 3 windows" in recorded_line(profile)
 
 
+def test_a_window_that_cannot_be_written_ends_them_and_the_program_goes_on(
+    cupti_doubles: Doubles, tmp_path: Path
+) -> None:
+    broken = PROGRAM.replace(
+        "    proton.step()", "    if i == 11: os.mkdir('out.w2.proton')\n    proton.step()"
+    )
+    options = ("-b", "cupti", "--every", "5", "--for", "2", "--each", "--strict")
+
+    done = run_proton(cupti_doubles.environment(), tmp_path, "import os\n" + broken, *options)
+
+    assert done.returncode == 74, done.stderr
+    assert "no further window is recorded" in done.stderr
+    assert "out.w1.proton" in done.stderr
+    assert "detached" in done.stdout
+
+
 def test_children_have_the_same_windows(cupti_doubles: Doubles, tmp_path: Path) -> None:
     (tmp_path / "child.py").write_text(HEAD + PROGRAM)
     parent = "import subprocess; subprocess.run([sys.executable, 'child.py'])"
