@@ -145,17 +145,6 @@ def test_the_first_screen_shows(
     assert [name for name in shown if name not in screen] == []
 
 
-def test_only_the_chosen_steps_are_recorded(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-
-    follow("Steps 10 to 19 alone", tmp_path)
-
-    # Two layers, ten steps.
-    assert calls(read_profile(tmp_path / "steps.hatchet"), "aten::addmm") == 20
-    run(tmp_path, *STARTERS["proton"], "-o", "whole.proton", "steps.py")
-    assert calls(read_profile(tmp_path / "whole.proton"), "aten::addmm") == 20
-
-
 @pytest.mark.parametrize("start", ["spawn", "fork"])
 @pytest.mark.parametrize("is_run", [False, True], ids=["server alone", "proton run"])
 def test_windows_of_a_server_are_files_of_their_own(
