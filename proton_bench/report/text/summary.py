@@ -35,6 +35,7 @@ from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.steps import length_word
 from proton_bench.report.text.source import read_source
+from proton_bench.report.words.columns import count_texts
 from proton_bench.report.words.edge import fitting, fitting_path
 from proton_bench.report.words.header import device_lines, losses, recorded_line, steps_line
 from proton_bench.support.text import visible
@@ -95,7 +96,7 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     ]
     for name, metric in zip((*counted, *limits), tree.metrics[1:], strict=True):
         found = [*metric.take(np.array(hottest, dtype=np.int64)).to_list(), *(None for _ in last)]
-        texts = [visible(text or "-") for text in found] if name == WHY else number_texts(found)
+        texts = count_texts(found) if name != WHY else [visible(text or "-") for text in found]
         columns.append(["limit" if name == WHY else "calls", *texts])
     wides = [max(map(len, column)) for column in columns]
     starts = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -195,12 +195,16 @@ def _texts(metric: MetricValues) -> list[str]:
     if metric.name.endswith("/%"):
         return ["-" if value is None else f"{value:.1f}" for value in values]
     if metric.name == CALLS:
-        return ["-" if value is None else _count(value) for value in values]
+        return count_texts(values)
     return number_texts(values)
 
 
+def count_texts(values: Iterable[float | None]) -> list[str]:
+    """Return numbers of calls; of mean steps they may have fractions."""
+    return ["-" if value is None else _count(value) for value in values]
+
+
 def _count(value: float) -> str:
-    """Return a number of calls, or the mean number of the calls of steps."""
     is_whole = value >= _FOUR_DIGITS or float(value).is_integer()
     return f"{value:.0f}" if is_whole else f"{value:.3g}"
 
