@@ -118,6 +118,8 @@ cupti::Result CuptiLibrary::subscribe_v2(void *&subscriber, cupti::CallbackFunct
   cupti::Result result = functions_.subscribe_v2(&subscriber, callback, user, &parameters);
   name[sizeof name - 1] = '\0';
   other = name;
+  if (other.ends_with("<not provided>")) // what CUPTI calls a client of V1, such as torch.profiler
+    other.clear();
   return result;
 }
 

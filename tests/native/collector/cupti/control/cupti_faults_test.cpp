@@ -77,6 +77,9 @@ TEST(a_foreign_subscriber_is_named) {
   std::string error = error_of_start();
   fake_cupti_other_subscriber(nullptr);
   CHECK(holds(error, "held by 'nsys'"));
+  fake_cupti_other_subscriber("CUPTI for <not provided>");
+  CHECK(!holds(error_of_start(), "held by"));
+  fake_cupti_other_subscriber(nullptr);
   CHECK(holds(error, "end that one first"));
   CHECK_EQ(error_of_start(), "");
 }
