@@ -17,13 +17,14 @@ from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.output_format import trace_formats_of
 from proton_bench.recording.session.output_name import read_name
 from proton_bench.recording.session.recording import Session, last_files, open_session
-from proton_bench.recording.session.session import is_disabled, scheduled_windows
+from proton_bench.recording.session.session import is_disabled
+from proton_bench.recording.session.windows import ScheduledWindows
 from proton_bench.recording.stderr import is_quiet
 from proton_bench.recording.summary import best_file, print_summary
 
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
-    from proton_bench.recording.session.windows import Schedule, ScheduledWindows
+    from proton_bench.recording.session.windows import Schedule
 
 
 _numbers = itertools.count()
@@ -92,12 +93,11 @@ class profiled:  # noqa: N801 - used like a function
             self._session = open_session(options)
         else:
             is_apart = bool(self._formats)
-            self._windows = scheduled_windows(options, self._schedule, self._end, is_apart=is_apart)
+            self._windows = ScheduledWindows(
+                self._schedule, options, self._formats, is_apart=is_apart
+            )
             self._session = self._windows.session
         return self
-
-    def _end(self, session: Session) -> list[Path]:
-        return session.finalize(formats=self._formats)
 
     def __exit__(
         self,
@@ -122,7 +122,7 @@ class profiled:  # noqa: N801 - used like a function
                 session.finalize(formats=())
                 profile = _read(earlier) or profile
             else:
-                files = self._end(session)
+                files = session.finalize(formats=self._formats)
             self.profile = profile
             _last_block = (last_files()[0], profile)
             if self._shows and not is_quiet():

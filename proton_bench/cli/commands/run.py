@@ -250,9 +250,9 @@ def _checked(windows: dict[str, str], where: OutputName) -> dict[str, str]:
     if windows:
         from proton_bench.recording.session.windows import WindowPlan
 
-        plan = WindowPlan.read(windows)
-        if plan is not None and plan.trigger:
-            windows["window-on"] = plan.trigger
+        trigger = WindowPlan.read(windows).trigger
+        if trigger:
+            windows["window-on"] = trigger  # with an absolute path
         if "each" in windows and where.name in ("", "-"):
             raise UsageError("--each needs names of files: name one with -n or -o")
     return windows

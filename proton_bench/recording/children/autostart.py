@@ -36,16 +36,13 @@ def start_child(*, is_rank: bool) -> None:
 
             compat.install()
         name = child_name(options, is_rank=is_rank)
-        plan = WindowPlan.read(options.windows)
         recorded: Session | PlannedWindows
-        if plan is None:
-            recorded = _open(options, name)
+        if options.windows:
+            plan = WindowPlan.read(options.windows)
+            recorded = PlannedWindows(plan, _session_options(options, name), options.formats)
         else:
-            recorded = PlannedWindows(
-                plan,
-                lambda suffix, follows: _open(options, name + suffix, follows, is_dormant=True),
-                lambda session: session.finalize(options.formats),
-            )
+            recorded = open_session(_session_options(options, name))
+            write_partials(recorded, options.formats)
     except (ProtonError, ValueError) as error:
         _warn(f"is not recorded: {error}")
         return
@@ -53,26 +50,18 @@ def start_child(*, is_rank: bool) -> None:
     _finish_at_exit(recorded, options.formats)
 
 
-def _open(
-    options: ChildOptions, name: str, follows: int | None = None, *, is_dormant: bool = False
-) -> Session:
-    session = open_session(
-        SessionOptions(
-            name=name,
-            context=options.context,
-            data=options.data,
-            backend=options.backend,
-            mode=options.mode,
-            hook=options.hook,
-            revision=options.revision,
-            trace_formats=trace_formats_of(options.formats, options.data),
-            samples_host=True,
-        ),
-        is_dormant=is_dormant,
-        follows=follows,
+def _session_options(options: ChildOptions, name: str) -> SessionOptions:
+    return SessionOptions(
+        name=name,
+        context=options.context,
+        data=options.data,
+        backend=options.backend,
+        mode=options.mode,
+        hook=options.hook,
+        revision=options.revision,
+        trace_formats=trace_formats_of(options.formats, options.data),
+        samples_host=True,
     )
-    write_partials(session, options.formats)
-    return session
 
 
 def _finish_at_exit(recorded: Session | PlannedWindows, formats: tuple[str, ...]) -> None:

@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from proton_bench.errors import EmptyProfileError, OutputError, ProtonError, UsageError
@@ -308,14 +307,11 @@ def _is_disabled() -> bool:
     return is_disabled()
 
 
-def _open_session(
-    options: RunOptions, suffix: str = "", follows: int | None = None, *, is_dormant: bool = False
-) -> Session:
+def _open_session(options: RunOptions) -> Session:
     from proton_bench.recording.session.partials import write_partials
     from proton_bench.recording.session.session import open_session
 
-    named = session_options(replace(options, name=options.name + suffix))
-    session = open_session(named, is_dormant=is_dormant, follows=follows)
+    session = open_session(session_options(options))
     write_partials(session, options.formats)
     return session
 
@@ -327,13 +323,7 @@ def _open_windows(options: RunOptions) -> PlannedWindows | None:
     from proton_bench.recording.session.windows import PlannedWindows, WindowPlan
 
     plan = WindowPlan.read(options.windows)
-    if plan is None:
-        return None
-
-    def start(suffix: str, follows: int | None) -> Session:
-        return _open_session(options, suffix, follows, is_dormant=True)
-
-    return PlannedWindows(plan, start, lambda session: session.finalize(options.formats))
+    return PlannedWindows(plan, session_options(options), options.formats)
 
 
 def _begin_canary(session: Session) -> SessionCanary:

@@ -9,11 +9,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from proton_bench.errors import ProtonError, UsageError
+from proton_bench.errors import ProtonError
 from proton_bench.flags import flags
 
 # A thread that is the first to name a scope would import it, and a child that is forked meanwhile
@@ -23,7 +21,7 @@ from proton_bench.recording.context import scope as _scope  # noqa: F401
 from proton_bench.recording.context import state as _state  # noqa: F401
 from proton_bench.recording.kernels.hooks import Hook
 from proton_bench.recording.session.interrupts import uninterrupted
-from proton_bench.recording.session.options import STDOUT, SessionOptions, session_path
+from proton_bench.recording.session.options import SessionOptions, session_path
 from proton_bench.recording.session.output import library_formats
 from proton_bench.recording.session.output_format import check_formats, chosen_trace_formats
 from proton_bench.recording.session.partials import library_asks, write_partials
@@ -38,7 +36,7 @@ from proton_bench.recording.session.recording import (
 from proton_bench.recording.stderr import warn
 
 if TYPE_CHECKING:
-    from proton_bench.recording.session.windows import Schedule, ScheduledWindows
+    from proton_bench.recording.session.windows import Schedule
 
 __all__ = [
     "DEFAULT_PROFILE_NAME",
@@ -114,56 +112,18 @@ def start(  # noqa: PLR0913 - upstream's, and a schedule
     )
     try:
         if schedule is not None:
-            return scheduled_windows(options, schedule, _finalize_default, is_apart=True).session.id
-        return _open(options).id
+            from proton_bench.recording.session.windows import ScheduledWindows
+
+            return ScheduledWindows(schedule, options).session.id
+        session = open_session(options)
+        if library_asks():
+            write_partials(session, library_formats("", session.plan.end_formats))
+        return session.id
     except ProtonError as error:
         if not flags.command_line:
             raise
         warn(f"start({options.name!r}) writes no file, the command's has what it records: {error}")
         return _commands_session()
-
-
-def _open(
-    options: SessionOptions, follows: int | None = None, *, is_dormant: bool = False
-) -> Session:
-    session = open_session(options, is_dormant=is_dormant, follows=follows)
-    if library_asks():
-        write_partials(session, library_formats("", session.plan.end_formats))
-    return session
-
-
-def _finalize_default(session: Session) -> list[Path]:
-    return session.finalize(library_formats("", session.plan.end_formats))
-
-
-def scheduled_windows(
-    options: SessionOptions,
-    schedule: Schedule,
-    finish: Callable[[Session], list[Path]],
-    *,
-    is_apart: bool,
-) -> ScheduledWindows:
-    """Start a session that records some steps of the program.
-
-    Args:
-        options: What it records.
-        schedule: Which steps.
-        finish: Ends the session of a window and returns its files.
-        is_apart: Each window has a file of its own.
-
-    Raises:
-        UsageError: The files of windows have no name, or as of ``start``.
-    """
-    from proton_bench.recording.session.windows import ScheduledWindows
-
-    path = session_path(options.name)
-    if is_apart and path == STDOUT:
-        raise UsageError("each window of a schedule has a file of its own: name them with name=")
-
-    def begin(suffix: str, follows: int | None) -> Session:
-        return _open(replace(options, name=path + suffix), follows, is_dormant=True)
-
-    return ScheduledWindows(schedule, begin, finish, is_apart=is_apart)
 
 
 def _commands_session() -> int:

@@ -17,13 +17,16 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from proton_bench.errors import ProtonError, UsageError
 from proton_bench.recording.native import native
-from proton_bench.recording.session.recording import Session
+from proton_bench.recording.session.options import STDOUT, SessionOptions, session_path
+from proton_bench.recording.session.output import library_formats
+from proton_bench.recording.session.partials import library_asks, write_partials
+from proton_bench.recording.session.recording import Session, open_session
 from proton_bench.recording.session.steps import Mark, mark_listeners
 from proton_bench.recording.session.window_triggers import checked_trigger, watch_trigger
 from proton_bench.recording.stderr import warn
@@ -89,8 +92,8 @@ class WindowPlan:
     trigger: str = ""
 
     @classmethod
-    def read(cls, texts: Mapping[str, str]) -> WindowPlan | None:
-        """Read the options of ``proton run``, None where the whole run is recorded.
+    def read(cls, texts: Mapping[str, str]) -> WindowPlan:
+        """Read the options of ``proton run``.
 
         Args:
             texts: Values of options by their names without dashes; those not given are left out.
@@ -98,8 +101,6 @@ class WindowPlan:
         Raises:
             UsageError: A value is wrong, or two options do not go together.
         """
-        if not texts:
-            return None
         _check_together(set(texts))
         given = {name: Amount.read(f"--{name}", texts[name]) for name in _AMOUNTS & set(texts)}
         for name in ("for", "every", "align"):
@@ -177,10 +178,11 @@ class Windows(abc.ABC):
     """Opens and closes the recording windows of a session, and of those that follow it.
 
     Args:
-        start: Opens a dormant session, given what is added to the name of its file and the number
-            of the session that it follows, if any.
-        finish: Ends one and returns its files.
-        is_apart: Each window has a file of its own, NAME.w1, NAME.w2, ...
+        options: What they record.
+        formats: What is written of each window that has a file of its own; None for what a session
+            of the library writes.
+        is_apart: Each window has one, NAME.w1, NAME.w2, ...
+        has_partials: What was recorded so far is written while the program runs.
 
     Attributes:
         is_apart: As above.
@@ -195,18 +197,21 @@ class Windows(abc.ABC):
 
     def __init__(
         self,
-        start: Callable[[str, int | None], Session],
-        finish: Callable[[Session], list[Path]],
+        options: SessionOptions,
+        formats: tuple[str, ...] | None,
         *,
         is_apart: bool,
+        has_partials: bool,
     ) -> None:
         self.is_apart = is_apart
         self.paths: list[Path] = []
         self.opened = 0
         self.steps = StepCount()
         self.has_failed = False
-        self._start_session = start
-        self._finish_session = finish
+        self._options = options
+        self._path = session_path(options.name)
+        self._formats = formats
+        self._has_partials = has_partials
         self._lock = threading.RLock()
         self._process_id = os.getpid()
         self._is_open = False
@@ -217,9 +222,17 @@ class Windows(abc.ABC):
         mark_listeners.append(self._marked)
 
     def _renewed(self, suffix: str, follows: int | None) -> Session:
-        session = self._start_session(suffix, follows)
+        named = replace(self._options, name=self._path + suffix)
+        session = open_session(named, is_dormant=True, follows=follows)
+        if self._has_partials:
+            write_partials(session, self._formats_of(session))
         session.end_windows = self.end
         return session
+
+    def _formats_of(self, session: Session) -> tuple[str, ...]:
+        if self._formats is None:
+            return library_formats("", session.plan.end_formats)
+        return self._formats
 
     def _begin(self, first: Callable[[], None]) -> None:
         """Open the window with which the program begins, or fail as a session without windows."""
@@ -255,7 +268,7 @@ class Windows(abc.ABC):
         if not ends_file:
             return
         former = self.session
-        self.paths += self._finish_session(former)
+        self.paths += former.finalize(self._formats_of(former))
         for remark in former.remarks:
             warn(remark)
         self._marks_recorded = 0
@@ -309,17 +322,12 @@ class PlannedWindows(Windows):
 
     Args:
         plan: When they are; times count from now.
-        start: See `Windows`.
-        finish: See `Windows`.
+        options: What they record.
+        formats: What is written.
     """
 
-    def __init__(
-        self,
-        plan: WindowPlan,
-        start: Callable[[str, int | None], Session],
-        finish: Callable[[Session], list[Path]],
-    ) -> None:
-        super().__init__(start, finish, is_apart=plan.is_apart)
+    def __init__(self, plan: WindowPlan, options: SessionOptions, formats: tuple[str, ...]) -> None:
+        super().__init__(options, formats, is_apart=plan.is_apart, has_partials=True)
         self._plan = plan
         self._start: Amount | None = None if plan.trigger else self._from_now(plan.after)
         self._end: Amount | None = None
@@ -504,12 +512,12 @@ class ScheduledWindows(Windows):
 
     Args:
         schedule: Returns what to do in a step, from 0; ours or one of ``torch.profiler``.
-        start: See `Windows`.
-        finish: See `Windows`.
+        options: What they record.
+        formats: See `Windows`.
         is_apart: See `Windows`.
 
     Raises:
-        UsageError: It is no schedule.
+        UsageError: It is no schedule, or the files of windows have no name.
     """
 
     marks = frozenset({"declared"})
@@ -517,14 +525,16 @@ class ScheduledWindows(Windows):
     def __init__(
         self,
         schedule: Schedule,
-        start: Callable[[str, int | None], Session],
-        finish: Callable[[Session], list[Path]],
+        options: SessionOptions,
+        formats: tuple[str, ...] | None = None,
         *,
-        is_apart: bool,
+        is_apart: bool = True,
     ) -> None:
+        if is_apart and session_path(options.name) == STDOUT:
+            raise UsageError("each window of a schedule has its own file: name them with name=")
         self._schedule = schedule
         self._action = _action(schedule, 0)
-        super().__init__(start, finish, is_apart=is_apart)
+        super().__init__(options, formats, is_apart=is_apart, has_partials=library_asks())
         self._begin(self._act)
 
     def _next_step(self) -> None:

@@ -51,7 +51,6 @@ def test_options_become_a_plan(
 ) -> None:
     plan = WindowPlan.read(texts)
 
-    assert plan is not None
     assert (plan.after, plan.every, plan.length) == (after, every, length)
 
 
