@@ -92,6 +92,22 @@ def test_an_unmodified_upstream_script_runs_on_ours(
         assert frame_names(tmp_path / f"{name}.hatchet") == ["ROOT", "x", "y"]
 
 
+@pytest.mark.parametrize(("option", "ours"), [("--compat", True), ("--no-compat", False)])
+def test_an_option_wins_over_the_environment(
+    proton: Run, script: Callable[[str], str], tmp_path: Path, option: str, ours: bool
+) -> None:
+    native = Path(__file__).parents[2] / "native"  # has the file that the wheel installs
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        f"import site; site.addsitedir({str(native)!r})"
+    )
+    target = script("import sys; print(*(type(finder).__name__ for finder in sys.meta_path))")
+
+    done = proton(option, target, PROTON_BENCH_COMPAT="1", PYTHONPATH=str(tmp_path / "site"))
+
+    assert ("CompatFinder" in done.stdout.split()) is ours
+
+
 @pytest.mark.parametrize(
     ("end", "code", "text"),
     [
