@@ -57,23 +57,28 @@ void pop_ranges(uint32_t depth) noexcept {
     g_nvtx.pop();
 }
 
-/// Open frames of the calling thread: (depth, (name, kind, generation)), outermost first.
+/// (depth, (name, kind, generation))
+py::tuple described(uint32_t depth, ContextId id) {
+  const ContextNode &frame = ContextTree::instance().node(id);
+  std::string_view name = frame.name.text();
+  auto text = py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "replace"));
+  if (!text)
+    throw py::error_already_set();
+  return py::make_tuple(depth,
+                        py::make_tuple(text, static_cast<int>(frame.kind), frame.generation));
+}
+
+/// Open frames of the calling thread, outermost first. Those below which a task began are no part
+/// of its stack: their depth is 0.
 py::list open_frames() {
   py::list frames;
   ShadowStack &stack = this_thread().stack;
-  for (uint32_t i = 0; i < stack.depth(); ++i) {
-    const StackEntry &entry = stack.entry(i);
-    if (entry.is_noop)
-      continue;
-    const ContextNode &frame = ContextTree::instance().node(entry.id.load());
-    std::string_view name = frame.name.text();
-    auto text = py::reinterpret_steal<py::object>(
-        PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "replace"));
-    if (!text)
-      throw py::error_already_set();
-    py::tuple path_frame = py::make_tuple(text, static_cast<int>(frame.kind), frame.generation);
-    frames.append(py::make_tuple(i + 1, path_frame));
-  }
+  for (ContextId id = stack.empty_base(); id != 0; id = ContextTree::instance().node(id).parent)
+    frames.insert(0, described(0, id));
+  for (uint32_t i = 0; i < stack.depth(); ++i)
+    if (const StackEntry &entry = stack.entry(i); !entry.is_noop)
+      frames.append(described(i + 1, entry.id.load()));
   return frames;
 }
 

@@ -147,7 +147,7 @@ ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
 }
 
 ContextId ShadowStack::base() noexcept {
-  if (depth() != 0 || base_.load(std::memory_order_relaxed) != 0)
+  if (depth() != 0 || empty_base() != 0)
     return own();
   const ShadowStack *starting = starting_stack();
   return starting && starting != this ? starting->published() : 0;

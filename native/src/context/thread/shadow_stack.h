@@ -207,9 +207,10 @@ public:
   StackEntry &top() noexcept { return entry(depth() - 1); }
   /// Where the stack alone stands: at its top or its base; 0: neither.
   ContextId own() noexcept {
-    return depth() == 0 ? base_.load(std::memory_order_relaxed)
-                        : top().id.load(std::memory_order_relaxed);
+    return depth() == 0 ? empty_base() : top().id.load(std::memory_order_relaxed);
   }
+  /// Where the stack stands while it is empty; 0: nowhere of its own.
+  ContextId empty_base() const noexcept { return base_.load(std::memory_order_relaxed); }
   /// Sets where the stack stands while it is empty; the caller keeps `base` alive meanwhile.
   /// Returns the base before.
   ContextId set_base(ContextId base, const SessionState &now) noexcept;

@@ -100,6 +100,17 @@ def test_trio_s_tasks_have_scopes_of_their_own(tree: Tree) -> None:
     assert paths(tree()) == {(f"request {number}", "k"): 1 for number in range(3)}
 
 
+def test_open_frames_of_a_task_begin_where_the_thread_stands(tree: Tree) -> None:
+    async def frames() -> list[tuple[int, str]]:
+        with proton.scope("request"):
+            return [(depth, name) for depth, (name, _, _) in native.open_frames()]
+
+    with proton.scope("phase"), proton.scope("serve"):
+        assert asyncio.run(frames()) == [(0, "phase"), (0, "serve"), (1, "request")]
+    with proton.scope("phase"):
+        assert [depth for depth, _ in native.open_frames()] == [1]
+
+
 def test_tasks_stand_below_what_was_open_around_the_loop(tree: Tree) -> None:
     with proton.scope("phase"):
         asyncio.run(request(1, steps=1))
