@@ -202,7 +202,7 @@ def bench(  # noqa: PLR0913 - what replaces do_bench takes as much
 ) -> BenchResult:
     """Measure how long a function takes on the GPU, or on the CPU if it uses none.
 
-    It is called until its compilation is over and it gets no faster, and then in rounds.
+    It is called until its times are steady, and then in rounds.
 
     Args:
         fn: The function.

@@ -1,4 +1,4 @@
-"""Times a function: calls until a round is long enough and none gets faster, then rounds."""
+"""Times a function: calls until a round is long enough and times are steady, then rounds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Plan:
 
     Attributes:
         rounds: Number of rounds; None means as many as fit into ``max_time_s``.
-        warmup: Calls before the first round, at least 1; None means until they get no faster.
+        warmup: Calls before the first round, at least 1; None means until times are steady.
         max_time_s: Time limit of all rounds, if ``rounds`` is None.
         min_round_ns: Least time of a round on the CPU, which sets the number of calls.
         flush_l2: Whether the L2 cache of a GPU is emptied before each round.
@@ -119,9 +119,13 @@ def wait_for_gpu() -> None:
         torch.cuda.synchronize()
 
 
-_WARM_UP_PART = 0.05  # of the time of the rounds, for calls whose median is compared
-_FEWEST_ALIKE, _MOST_ALIKE = 3, 50
-_FASTER = 0.01  # a median that fell by less is the same
+# Warm-up is over once the medians of some batches of rounds are alike: the clock of a GPU rises with
+# work and falls again, some ten milliseconds later, where it takes too much power.
+_BATCH_NS = 10e6
+_FEWEST_OF_BATCH, _MOST_OF_BATCH = 3, 50
+_FEWEST_BATCHES, _MOST_BATCHES = 4, 10
+_COMPARED = 3
+_ALIKE = 1.01
 _LEAST_ROUNDS = 5
 _MOST_ROUNDS = 1000
 _MOST_CALLS = 1 << 20
@@ -268,25 +272,27 @@ def _schedule(device: Device, plan: Plan) -> _Schedule:
 def _until_steady(
     plan: Plan, calls: int
 ) -> Generator[tuple[str, int], RoundTime, tuple[float, int]]:
-    """Warm up until the median falls no more, or for as long as the rounds may take.
+    """Warm up until rounds take equally long, or for as long as all that count may take.
 
     Returns:
         The last median, and how many rounds that were.
     """
-    limit_ns, spent_ns, before_ns, rounds = plan.max_time_s * 1e9, 0.0, math.inf, 0
+    medians: list[float] = []
+    spent_ns, rounds = 0.0, 0
     while True:
         times: list[float] = []
-        while len(times) < _FEWEST_ALIKE or (
-            len(times) < _MOST_ALIKE and sum(times) < limit_ns * _WARM_UP_PART
+        while len(times) < _FEWEST_OF_BATCH or (
+            len(times) < _MOST_OF_BATCH and sum(times) < _BATCH_NS
         ):
             took = yield WARM_UP, calls
             times.append(took.decisive_ns)
-        median_ns = statistics.median(times)
+        medians.append(statistics.median(times))
         rounds += len(times)
         spent_ns += sum(times)
-        if median_ns >= before_ns * (1.0 - _FASTER) or spent_ns >= limit_ns:
-            return median_ns, rounds
-        before_ns = median_ns
+        last = medians[-_COMPARED:]
+        is_steady = len(medians) >= _FEWEST_BATCHES and max(last) <= min(last) * _ALIKE
+        if is_steady or len(medians) == _MOST_BATCHES or spent_ns >= plan.max_time_s * 1e9:
+            return medians[-1], rounds
 
 
 def _rounds_that_fit(round_ns: float, plan: Plan) -> int:

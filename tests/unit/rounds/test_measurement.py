@@ -91,6 +91,33 @@ def test_warm_up_counts_the_call_that_came_before(function: Counted) -> None:
 
 
 @pytest.mark.parametrize(
+    ("batches_ms", "batches"),
+    [
+        ([5.0], 4),
+        ([9.0, 7.0, 6.0, 5.0], 6),  # compiled, and at full clocks
+        ([5.0, 5.0, 5.5, 6.0], 6),  # throttled
+        ([5.0, 6.0] * 50, 10),  # never steady
+    ],
+)
+def test_warm_up_ends_once_rounds_take_equally_long(
+    function: Counted, batches_ms: list[float], batches: int
+) -> None:
+    per_batch = 3  # rounds of 5 ms and more; the first round is the calibration
+    times = [batches_ms[0], *(each for each in batches_ms for _ in range(per_batch))]
+    timer = cpu(*(each * 1e6 for each in times))
+
+    found = measure(function, timer, Plan(rounds=1, max_time_s=10.0), around=function.around)
+
+    assert found.warmup_calls == 1 + batches * per_batch
+
+
+def test_warm_up_takes_no_longer_than_the_rounds_may(function: Counted) -> None:
+    found = measure(function, cpu(4e8), Plan(max_time_s=1.0), around=function.around)
+
+    assert found.warmup_calls == 1 + 3
+
+
+@pytest.mark.parametrize(
     ("round_ns", "rounds"), [(1e6, 500), (1e5, 1000), (2e8, 5), (1e12, 5), (2e7, 25)]
 )
 def test_as_many_rounds_as_fit_into_the_time(
