@@ -119,8 +119,8 @@ def wait_for_gpu() -> None:
         torch.cuda.synchronize()
 
 
-# Warm-up is over once the medians of some batches of rounds are alike: the clock of a GPU rises with
-# work and falls again, some ten milliseconds later, where it takes too much power.
+# Warm-up is over once the medians of some batches of rounds are alike: the clock of a GPU rises
+# with work, and falls some ten milliseconds later where it takes too much power.
 _BATCH_NS = 10e6
 _FEWEST_OF_BATCH, _MOST_OF_BATCH = 3, 50
 _FEWEST_BATCHES, _MOST_BATCHES = 4, 10
