@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,17 @@ def tree(tmp_path: Path, fakes: FakeBackends) -> Tree:
 
 
 def _uvloop(main: Coroutine[Any, Any, Any]) -> Any:
-    return pytest.importorskip("uvloop").run(main)
+    import uvloop
+
+    return uvloop.run(main)
 
 
-@pytest.fixture(params=[asyncio.run, _uvloop], ids=["asyncio", "uvloop"])
+has_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
+
+
+@pytest.fixture(
+    params=[asyncio.run, pytest.param(_uvloop, marks=has_uvloop)], ids=["asyncio", "uvloop"]
+)
 def run(request: pytest.FixtureRequest) -> Runner:
     return request.param
 
@@ -158,7 +166,11 @@ def test_what_a_request_starts_lands_below_it(tree: Tree, run: Runner) -> None:
 
 @pytest.mark.parametrize(
     ("run", "function"),
-    [(asyncio.run, "call_soon"), (asyncio.run, "call_later"), (_uvloop, "call_soon")],
+    [
+        (asyncio.run, "call_soon"),
+        (asyncio.run, "call_later"),
+        pytest.param(_uvloop, "call_soon", marks=has_uvloop),
+    ],
 )
 def test_callbacks_of_a_request_land_below_it(tree: Tree, run: Runner, function: str) -> None:
     async def work(number: int) -> None:
