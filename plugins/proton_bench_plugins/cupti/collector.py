@@ -15,6 +15,7 @@ from typing import Any
 from proton_bench import _native
 from proton_bench.errors import BackendUnavailableError, ProtonError
 from proton_bench.recording.counters.sampling_process import SamplingProcess
+from proton_bench.recording.kernels.hooks import rest_listeners
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import find_candidates
@@ -210,6 +211,19 @@ _PAUSED = (
 )
 
 
+class _Rest:
+    """Whether sessions wait for a window, before which graphs may have been captured each time."""
+
+    is_resting = False
+
+    def note(self, is_resting: bool) -> None:  # noqa: FBT001
+        self.is_resting = is_resting
+
+
+_rest = _Rest()
+rest_listeners.append(_rest.note)
+
+
 class GpuCollector:
     """Records the work of NVIDIA GPUs from ``start`` on, except while torch.profiler does.
 
@@ -305,7 +319,7 @@ class GpuCollector:
 
     def _start_native(self) -> None:
         try:
-            self._native.start(_present_stream())
+            self._native.start(_present_stream(), warns_again=not _rest.is_resting)
         except BackendUnavailableError as error:
             if self._sampling is None:
                 raise

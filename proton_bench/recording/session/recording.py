@@ -592,7 +592,7 @@ def open_session(
 
 
 def _tell_of_rest() -> None:
-    is_resting = all(each.is_resting for each in _live.values())
+    is_resting = bool(_live) and all(each.is_resting for each in _live.values())
     for listener in launch_hooks.rest_listeners:
         listener(is_resting)
 

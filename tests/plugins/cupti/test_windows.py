@@ -207,3 +207,31 @@ def test_a_trigger_that_never_came_is_named(cupti_doubles: Doubles, tmp_path: Pa
 
     assert done.returncode == 5
     assert "--window-on cuda" in done.stderr
+
+
+EARLIER_GRAPH = """
+from fakes.doubles import Cupti
+import proton_bench as proton
+gpu = Cupti()
+graph = gpu.graph_create()
+gpu.graph_add_kernel(graph, "replayed_kernel", 1)
+executable = gpu.graph_instantiate(graph)
+for _ in range(9):
+    gpu.graph_launch(executable, 7)
+    proton.step()
+"""
+
+
+@pytest.mark.parametrize("apart", [(), ("--each",)])
+def test_a_graph_that_is_older_than_its_windows_is_told_of_once(
+    cupti_doubles: Doubles, tmp_path: Path, apart: tuple[str, ...]
+) -> None:
+    options = ("-b", "cupti", "--every", "3", "--for", "1", *apart)
+
+    done = run_proton(cupti_doubles.environment(), tmp_path, EARLIER_GRAPH, *options)
+
+    files = sorted(tmp_path.glob("out*.proton"))
+    assert [counts(file) for file in files] == (
+        [{"replayed_kernel": 1}] * 2 if apart else [{"replayed_kernel": 2}]
+    )
+    assert done.stderr.count("captured before profiling began") == 1

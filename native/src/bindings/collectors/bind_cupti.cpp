@@ -254,10 +254,10 @@ void bind_cupti(py::module_ &module) {
            py::arg("counters").none(true) = py::none())
       .def(
           "start",
-          [](CuptiCollector &self, uintptr_t stream) {
-            self.start(reinterpret_cast<void *>(stream));
+          [](CuptiCollector &self, uintptr_t stream, bool warns_again) {
+            self.start(reinterpret_cast<void *>(stream), warns_again);
           },
-          py::arg("stream") = 0, Unlocked())
+          py::arg("stream") = 0, py::arg("warns_again") = true, Unlocked())
       .def("start_counters", &CuptiCollector::start_counters, py::arg("socket"), py::pos_only(),
            Unlocked())
       .def("flush", &CuptiCollector::flush, Unlocked())

@@ -403,7 +403,6 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
     self.sink.graphs().skip_device_values();
   }
   self.graphs.start(options.whole_graphs);
-  self.graph_source.warn_again();
   listen(self, *subscription, options);
   subscription->enable(self.kernel_reader);
   // Also without `copies`: a graph's small copy is a kernel of the driver's until CUPTI watches the
@@ -483,7 +482,7 @@ CuptiCollector::~CuptiCollector() {
     self.graphs.forget_all();
 }
 
-void CuptiCollector::start(void *stream) {
+void CuptiCollector::start(void *stream, bool warns_again) {
   if (g_is_forked.load())
     throw Error(ErrorCode::kUnavailable,
                 "CUPTI does not work in a child that was forked while its parent was profiled; "
@@ -495,6 +494,8 @@ void CuptiCollector::start(void *stream) {
   load(self, options_);
   if (void *graph = nullptr; stream && self.driver->is_captured(stream, graph))
     self.graph_source.note_capture(stream, graph);
+  if (warns_again)
+    self.graph_source.warn_again();
   TickClock::calibrate(); // launches are stamped with it
   // CUPTI never learns of modules that are loaded while it records nothing, and samples of their
   // kernels then have no PC. It looks at all modules again after it was detached.

@@ -37,9 +37,10 @@ public:
   CuptiCollector(const CuptiCollector &) = delete;
   CuptiCollector &operator=(const CuptiCollector &) = delete;
 
-  void start() override { start(nullptr); }
+  void start() override { start(nullptr, true); }
   /// Same; `stream` belongs to the calling thread and may be captured already. It may be null.
-  void start(void *stream);
+  ///   warns_again: of graphs that were captured earlier, as a first start does.
+  void start(void *stream, bool warns_again);
   /// Counts, if the options say so, until `stop`. Takes over `socket`, an end of that of a process
   /// that runs serve_counter_samples.
   void start_counters(int socket);
