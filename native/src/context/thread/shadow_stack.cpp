@@ -399,12 +399,12 @@ void ShadowStack::append_open(std::vector<OpenScope> &scopes) const {
 
 std::optional<OpenScope> ShadowStack::find_scope(uint64_t scope_id) {
   std::lock_guard lock(frames_mutex());
-  std::optional<OpenScope> found;
+  std::optional<OpenScope> scope;
   for_each_entry([&](const StackEntry &entry) {
     if (entry.scope_id() == scope_id)
-      found = OpenScope{entry.id.load(), entry.start(), kNoThread};
+      scope = OpenScope{entry.id.load(), entry.start(), kNoThread};
   });
-  return found;
+  return scope;
 }
 
 ContextId ShadowStack::set_base(ContextId base, const SessionState &now) noexcept {
@@ -551,9 +551,9 @@ bool hold_path(ContextId id) noexcept {
 void release_path(ContextId id) noexcept {
   Expired &all = expired();
   std::lock_guard lock(all.mutex);
-  auto found = all.paths.find(id);
-  if (found != all.paths.end() && --found->second == 0)
-    all.paths.erase(found);
+  auto path = all.paths.find(id);
+  if (path != all.paths.end() && --path->second == 0)
+    all.paths.erase(path);
 }
 
 std::optional<OpenScope> find_expired(uint64_t scope_id) {

@@ -21,8 +21,8 @@ void set_task_source(const TaskSource *source) noexcept {
 TaskStacks::Task &TaskStacks::task_of(const void *context) noexcept {
   const TaskSource *source = g_source.load(std::memory_order_acquire);
   for (; context; context = source->around(context))
-    if (auto found = tasks_.find(context); found != tasks_.end())
-      return *found->second;
+    if (auto place = tasks_.find(context); place != tasks_.end())
+      return *place->second;
   return home_;
 }
 
@@ -84,18 +84,18 @@ void TaskStacks::add(ThreadState &thread, const void *context, ContextId base,
 }
 
 TaskStacks::References TaskStacks::take_out(ThreadState &thread, const void *context) noexcept {
-  auto found = tasks_.find(context);
-  if (found == tasks_.end())
+  auto place = tasks_.find(context);
+  if (place == tasks_.end())
     return {};
-  Task &task = *found->second;
+  Task &task = *place->second;
   References references = std::exchange(task.references, {});
   if (&task == on_stack_) {
     task.context.store(nullptr);
-    gone_ = std::move(found->second);
+    gone_ = std::move(place->second);
   } else {
     thread.stack.drop(task.frames, session_state());
   }
-  tasks_.erase(found);
+  tasks_.erase(place);
   are_there_.store(!tasks_.empty() || gone_, std::memory_order_relaxed);
   return references;
 }

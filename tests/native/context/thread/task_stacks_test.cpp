@@ -15,7 +15,7 @@ using namespace proton;
 
 namespace {
 
-// Contexts of a made-up interpreter: numbers, and from which one each was entered.
+// Contexts of a made-up interpreter: numbers, and from which ones they were entered.
 RunningContext g_running;
 std::map<const void *, const void *> g_around;
 
@@ -146,8 +146,8 @@ TEST(other_threads_see_frames_that_stand_aside) {
     run(0);
     ShadowStack &stack = this_thread().stack;
     std::thread([&] {
-      std::optional<OpenScope> found = stack.find_scope(number);
-      CHECK(found && found->id == id && found->start_ns == 7);
+      std::optional<OpenScope> scope = stack.find_scope(number);
+      CHECK(scope && scope->id == id && scope->start_ns == 7);
       std::vector<ContextId> ids;
       stack.append_ids(ids);
       CHECK(std::find(ids.begin(), ids.end(), id) != ids.end());

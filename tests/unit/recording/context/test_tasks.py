@@ -54,13 +54,13 @@ def launch(kernel: str = "k") -> None:
 
 def paths(node: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
     """Return how many launches each path has."""
-    found = {}
-    for each in node["children"]:
-        path = (*above, each["frame"]["name"])
-        if count := each["metrics"].get("count"):
-            found[path] = count
-        found |= paths(each, path)
-    return found
+    counts = {}
+    for child in node["children"]:
+        path = (*above, child["frame"]["name"])
+        if count := child["metrics"].get("count"):
+            counts[path] = count
+        counts |= paths(child, path)
+    return counts
 
 
 async def request(number: int, steps: int = 3) -> None:
@@ -125,10 +125,10 @@ def test_tasks_stand_below_what_was_open_around_the_loop(tree: Tree) -> None:
         launch("after")
     launch("outside")
 
-    found = paths(tree())
+    counts = paths(tree())
 
-    assert ("phase", "request 1", "k") in found
-    assert found["phase", "after"] == found["outside",] == 1
+    assert ("phase", "request 1", "k") in counts
+    assert counts["phase", "after"] == counts["outside",] == 1
 
 
 def test_what_a_request_starts_lands_below_it(tree: Tree, run: Runner) -> None:
@@ -177,8 +177,8 @@ def test_callbacks_of_a_request_land_below_it(tree: Tree, run: Runner, function:
         loop = asyncio.get_running_loop()
         called = asyncio.Event()
         with proton.scope(f"request {number}"):
-            for each in (launch, called.set):
-                loop.call_soon(each) if function == "call_soon" else loop.call_later(0, each)
+            for call in (launch, called.set):
+                loop.call_soon(call) if function == "call_soon" else loop.call_later(0, call)
         await called.wait()
 
     async def serve() -> None:
