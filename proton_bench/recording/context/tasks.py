@@ -7,7 +7,8 @@ import functools
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
+from weakref import WeakSet
 
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.native import native
@@ -17,11 +18,25 @@ _Function = Callable[..., Any]
 
 def in_task() -> bool:
     """Whether a task runs on the calling thread; what it starts is followed from then on."""
-    asyncio, trio = sys.modules.get("asyncio"), sys.modules.get("trio")
-    if getattr(asyncio, "_get_running_loop", bool)() or (trio and trio.lowlevel.in_trio_task()):
-        _follow_starts()
-        return True
-    return False
+    asyncio, trio = sys.modules.get("asyncio"), cast("Any", sys.modules.get("trio.lowlevel"))
+    is_of_trio = getattr(trio, "in_trio_task", bool)()
+    if not is_of_trio and not getattr(asyncio, "_get_running_loop", bool)():
+        return False
+    _follow_starts()
+    if is_of_trio and trio.current_trio_token() not in _trio_runs:
+        _trio_runs.add(trio.current_trio_token())
+        trio.add_instrument(_TrioSteps())
+    return True
+
+
+class _TrioSteps:
+    """What trio calls around each step of a task, until its run ends."""
+
+    def before_task_step(self, task: Any) -> None:
+        native.begin_below(task.context)
+
+    def after_task_step(self, _task: object) -> None:
+        native.begin_below(None)
 
 
 def _run_handle(original: _Function) -> _Function:
@@ -83,9 +98,11 @@ _STARTS = (
     ("uvloop", "Loop.call_soon", _call_soon),  # its handles run without a method of Python
     ("concurrent.futures.thread", "ThreadPoolExecutor.submit", _submit),
     ("anyio.to_thread", "run_sync", _run_sync),
+    ("trio", "to_thread.run_sync", _run_sync),
 )
 _imports: list[ImportCallback] = []
 _undo: list[Callable[[], None]] = []
+_trio_runs: WeakSet[Any] = WeakSet()
 
 
 def _follow_starts() -> None:

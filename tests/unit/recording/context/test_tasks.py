@@ -92,11 +92,17 @@ def test_launches_of_a_thousand_requests_land_below_their_own(tree: Tree, run: R
 def test_trio_s_tasks_have_scopes_of_their_own(tree: Tree) -> None:
     trio = pytest.importorskip("trio")
 
+    async def part() -> None:
+        await trio.lowlevel.checkpoint()
+        launch("part")
+
     async def work(number: int) -> None:
         with proton.scope(f"request {number}"):
             await trio.lowlevel.checkpoint()
             launch()
-            await trio.lowlevel.checkpoint()
+            await trio.to_thread.run_sync(launch, "thread")
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(part)
 
     async def serve() -> None:
         async with trio.open_nursery() as nursery:
@@ -105,7 +111,8 @@ def test_trio_s_tasks_have_scopes_of_their_own(tree: Tree) -> None:
 
     trio.run(serve)
 
-    assert paths(tree()) == {(f"request {number}", "k"): 1 for number in range(3)}
+    kernels = ("k", "thread", "part")
+    assert paths(tree()) == {(f"request {n}", kernel): 1 for n in range(3) for kernel in kernels}
 
 
 def test_open_frames_of_a_task_begin_where_the_thread_stands(tree: Tree) -> None:
