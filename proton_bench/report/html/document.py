@@ -307,6 +307,7 @@ _MAX_LINES = 400
 _MAX_TEXT = 2000
 _MAX_KEY = 120
 _MAX_DEPTH = 6
+_MAX_WINDOWS = 16
 _TIMES = ("start_time_ns", "end_time_ns")
 _MOST_NS = 2.0**63
 
@@ -345,7 +346,9 @@ def _facts(profile: Profile) -> Iterator[tuple[str, Any]]:
     for device in profile.devices:
         yield visible(f"device {device.kind}:{device.index}", _MAX_KEY), _device_text(device)
     for key, value in profile.provenance.items():
-        yield from _flat(key, value)
+        has_many = key == "windows" and isinstance(value, tuple) and len(value) > _MAX_WINDOWS
+        if not has_many:  # their number is a fact of its own
+            yield from _flat(key, value)
 
 
 def _device_text(device: Device) -> str:
