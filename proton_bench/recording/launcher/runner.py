@@ -119,7 +119,7 @@ class FollowedChildren:
         if paths:
             say(f"children wrote {_names(paths, options.folder)}")
         elif warns and "{" not in options.template:
-            warn(_NO_CHILD)
+            warn(_NO_CHILD + (", or no window began in one" if options.windows else ""))
         return bool(paths)
 
     def _child_options(self) -> ChildOptions:
