@@ -2,11 +2,13 @@
 
 Sessions with and without it record the same work in turn, in one process: scopes around an
 operator each, training steps of twenty layers, and, on a GPU, launches of a graph. The work runs
-on the first GPU where there is one. Times are elapsed ones, with the wait for the GPU.
+on the first GPU where there is one. Times are elapsed ones, with the wait for the GPU. Then the
+same work outside of recording windows, before the first and after one, against no session at all.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -71,6 +73,21 @@ def recorded_us(work: Work, calls: int, *, follows: bool) -> float:
         session.finalize(())
 
 
+def resting_us(work: Work, calls: int, windows: int | None) -> float:
+    """Return the mean time of a call after so many windows of a session; None: without one."""
+    schedule = proton.schedule(wait=1, warmup=0, active=1, repeat=windows or 1)
+    options = {"context": "auto", "shows": False, "schedule": schedule}
+    with contextlib.nullcontext() if windows is None else proton.profiled(**options):
+        for _ in range(2 * (windows or 0)):
+            proton.step()
+            for _ in range(calls // 10):
+                work()
+        begin = _now_ns()
+        for _ in range(calls):
+            work()
+        return (_now_ns() - begin) / calls / 1e3
+
+
 def _now_ns() -> int:
     if DEVICE == "cuda":
         torch.cuda.synchronize()
@@ -90,6 +107,16 @@ def main(names: list[str]) -> None:
         costs = " and ".join(f"{median(values):.3f}" for values in found.values())
         change = ratio(found["with"], found["without"])
         print_row(f"{name}: us with and without", f"{costs}, {change:.4f}", BAR)
+        resting = {
+            f"{count}": lambda work=work, name=name, count=count: resting_us(
+                work, CALLS[name], count
+            )
+            for count in (None, 0, 1)
+        }
+        found = rounds(resting, ROUNDS)
+        changes = [ratio(found[count], found["None"]) for count in ("0", "1")]
+        text = " and ".join(f"{change:.4f}" for change in changes)
+        print_row(f"{name}: before and after a window, to none", text, BAR)
 
 
 if __name__ == "__main__":

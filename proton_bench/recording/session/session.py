@@ -204,7 +204,7 @@ def _finalize(chosen: Sequence[Session], output_format: str) -> None:
         try:
             each.end_windows()
             each.finalize(_formats_of(each, output_format))
-            for remark in each.remarks:
+            for remark in each.remarks if each.has_window else ():
                 warn(remark)
         except Exception as error:  # noqa: BLE001 - raised below, after the other sessions
             first_error = first_error or error
