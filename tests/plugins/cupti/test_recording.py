@@ -205,7 +205,8 @@ gpu.launch("both", 7)
 print(gpu.other_client(None), gpu.other_client_records())
 """
 
-    done = run(cupti13_doubles, program, "-m", "shared=on", FAKE_CUPTI_VERSION="130300")
+    versions = {"FAKE_CUPTI_VERSION": "130300", "FAKE_CUDA_VERSION": "13030"}
+    done = run(cupti13_doubles, program, "-m", "shared=on", **versions)
 
     assert (done.returncode, done.stdout) == (0, "0\n0 1\n"), done.stderr
     profile = read_profile(tmp_path / "out.proton")
@@ -216,7 +217,7 @@ print(gpu.other_client(None), gpu.other_client_records())
 @pytest.mark.parametrize(
     ("mode", "version", "message"),
     [
-        ("shared=on", "130300", "shared=on takes one of 13.3"),  # lacks the entry points
+        ("shared=on", "130300", "shared=on takes 13.3"),  # lacks the entry points
         ("shared=on", "26", "is of CUDA 12.8"),
         ("shared=on:graph=launch", "130300", "leave out shared=on"),
     ],
@@ -224,7 +225,8 @@ print(gpu.other_client(None), gpu.other_client_records())
 def test_a_shared_session_that_cannot_be_is_refused(
     run: Run, cupti_doubles: Doubles, mode: str, version: str, message: str
 ) -> None:
-    done = run(cupti_doubles, PROGRAM, "-b", "cupti", "-m", mode, FAKE_CUPTI_VERSION=version)
+    versions = {"FAKE_CUPTI_VERSION": version, "FAKE_CUDA_VERSION": "13030"}
+    done = run(cupti_doubles, PROGRAM, "-b", "cupti", "-m", mode, **versions)
 
     assert done.returncode == 69
     assert message in done.stderr

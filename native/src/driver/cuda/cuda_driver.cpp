@@ -117,9 +117,16 @@ int CudaDriver::ordinal_of(const std::string &uuid) const {
   return -1;
 }
 
-std::string CudaDriver::version() const {
+int CudaDriver::version_number() const {
   int number = 0;
-  if (!functions_.driver_get_version || functions_.driver_get_version(&number) != cuda::kSuccess)
+  bool is_known =
+      functions_.driver_get_version && functions_.driver_get_version(&number) == cuda::kSuccess;
+  return is_known ? number : 0;
+}
+
+std::string CudaDriver::version() const {
+  int number = version_number();
+  if (number == 0)
     return {};
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }

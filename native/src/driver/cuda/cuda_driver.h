@@ -104,6 +104,8 @@ public:
   /// Call before anything of CUDA in a process that does not use it otherwise. Throws
   /// Error(kUnavailable).
   void initialize() const;
+  /// E.g. 13000 for CUDA 13.0; 0 when the driver does not answer.
+  int version_number() const;
   /// E.g. "13.0"; empty when the driver does not answer.
   std::string version() const;
   CudaDeviceFacts device(int ordinal) const;

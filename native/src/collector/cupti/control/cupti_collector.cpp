@@ -73,7 +73,7 @@ public:
   Subscription &operator=(const Subscription &) = delete;
 
   /// Each throws Error(kUnavailable).
-  void subscribe(const CuptiOptions &options);
+  void subscribe(const CuptiOptions &options, const CudaDriver &driver);
   void register_buffers();
   /// `may_lack`: a library that does not know some of the ids is good enough.
   void listen(int domain, std::span<const uint32_t> ids, CallbackListener &listener,
@@ -114,17 +114,20 @@ const char *exclusive_part(const CuptiOptions &options) {
 
 // V1 and V2 exclude each other, over the whole process. So V1 comes first: torch.profiler, which
 // records in our pauses, has it too. V2 is for clients that were there before, or that `shared`
-// announces; it was never run on a driver that has it (r610), only on the double.
-void Subscription::subscribe(const CuptiOptions &options) {
+// announces; it was never run on a driver that has it (r610), only on the double. With an older
+// driver (580) CUPTI 13.5 subscribes by V2, and then refuses to take buffers.
+void Subscription::subscribe(const CuptiOptions &options, const CudaDriver &driver) {
+  constexpr int kDriver13_3 = 13030;
   const char *exclusive = exclusive_part(options);
-  const bool can_share = !exclusive && library_.has_v2();
+  const bool can_share = !exclusive && library_.has_v2() && driver.version_number() >= kDriver13_3;
   if (options.shared && exclusive)
     throw Error(ErrorCode::kUnavailable,
                 std::string(exclusive) + " needs CUPTI for itself: leave out shared=on");
   if (options.shared && !can_share)
     throw Error(ErrorCode::kUnavailable,
                 library_.path() + " is of CUDA " + cupti_release(library_.version()) +
-                    ", and shared=on takes one of 13.3 or later, with a driver r610");
+                    " and the driver of " + driver.version() +
+                    ": shared=on takes 13.3 or later of both (driver r610)");
   void *subscriber = nullptr;
   cupti::Result result = cupti::kErrorMultipleSubscribers;
   if (!options.shared)
@@ -382,7 +385,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   const CuptiLibrary &library = *self.library;
   auto subscription = std::make_unique<Subscription>(library, self.callbacks, self.stream);
   forget_open_calls(); // they ended while no callbacks came
-  subscription->subscribe(options);
+  subscription->subscribe(options, *self.driver);
   self.shared_with.reset();
   if (subscription->is_shared())
     self.shared_with = subscription->other();
@@ -450,7 +453,7 @@ void detach_cupti(Engine &self, const CuptiOptions &options) {
     return;
   {
     Subscription probe(*self.library, self.callbacks, self.stream);
-    probe.subscribe(options);
+    probe.subscribe(options, *self.driver);
     if (probe.is_shared())
       return; // with others, which would be detached too
   }

@@ -15,6 +15,7 @@ constexpr const char *kOther = "CUPTI for XLA";
 /// Call before the first start of the process: the library is asked for its version once.
 CuptiOptions options_13_3(bool shared = false) {
   setenv("FAKE_CUPTI_VERSION", "130300", 1);
+  setenv("FAKE_CUDA_VERSION", "13030", 1);
   CuptiOptions options = double_options();
   options.shared = shared;
   return options;
@@ -120,7 +121,16 @@ TEST(a_client_of_the_first_interface_is_named) {
   }
 }
 
-TEST(a_driver_without_the_second_interface_refuses_as_before) {
+TEST(an_older_driver_is_not_asked_for_the_second_interface) {
+  OtherClient other;
+  for (bool shared : {false, true}) {
+    const CuptiOptions options = options_13_3(shared);
+    setenv("FAKE_CUDA_VERSION", "13000", 1);
+    CHECK(holds(error_of_start(options), shared ? "the driver of 13.0" : "ERROR_39"));
+  }
+}
+
+TEST(a_second_interface_that_is_refused_ends_as_before) {
   OtherClient other;
   for (bool shared : {false, true}) {
     fake_cupti_fail("cuptiSubscribe_v2=27");
