@@ -149,22 +149,25 @@ def check_validity(kept: KeptRuns, revision: Revision | None) -> Validity:
     """
     modules = {arm: _modules(kept, arm) for arm in (BASE, NEW)}
     fatal = [_edited(arm, files) for arm in modules if (files := changed_meanwhile(modules[arm]))]
+    if revision is None:
+        return Validity(tuple(fatal))
+    if not all(modules.values()):
+        return Validity(tuple(fatal), (_unknown(),))
     notes = []
-    if revision is not None:
-        changed = changed_files(revision)
-        if not all(modules.values()):
-            notes.append(_unknown())
-        else:
-            base, new = modules[BASE][0], modules[NEW][0]
-            root = revision.root
-            alike = loaded_alike(base, new, changed, root=root)
-            fatal += [_alike(alike, revision.ref)] if alike else []
-            places = (root, str(kept.folder / TREE))
-            modules_alone = [each for each in [*base, *new] if not each.is_script]
-            if not loads_any(modules_alone, changed, places=places):
-                loaded = [loads_any([*base, *new], [each], places=places) for each in changed]
-                only_script = bool(loaded) and all(loaded)
-                (fatal if only_script else notes).append(_unmeasured(revision.ref, only_script))
+    changed, root = changed_files(revision), revision.root
+    base, new = modules[BASE][0], modules[NEW][0]
+    if alike := loaded_alike(base, new, changed, root=root):
+        fatal.append(_alike(alike, revision.ref))
+    places = (root, str(kept.folder / TREE))
+    modules_alone = [each for each in [*base, *new] if not each.is_script]
+    if not loads_any(modules_alone, changed, places=places):
+        loaded = [loads_any([*base, *new], [each], places=places) for each in changed]
+        if not any(loaded):
+            notes.append(_idle(revision.ref))
+        elif all(loaded):
+            fatal.append(_only_script(revision.ref, Reason.NOT_COMPARABLE))
+        else:  # the others may be what it reads
+            notes.append(_only_script(revision.ref, Reason.NOTICE))
     return Validity(tuple(fatal), tuple(notes))
 
 
@@ -184,14 +187,16 @@ def _alike(files: list[str], ref: str) -> Note:
     )
 
 
-def _unmeasured(ref: str, only_script: bool) -> Note:  # noqa: FBT001
-    if only_script:
-        return Note(
-            Reason.NOT_COMPARABLE,
-            f"only the script changed since {ref}, and both sides ran the current one: it measures "
-            "the modules that it imports, which are the same. To compare two scripts, name the old "
-            "one with --base, such as --base old.py",
-        )
+def _only_script(ref: str, reason: Reason) -> Note:
+    return Note(
+        reason,
+        f"of the files that changed since {ref} only the script was loaded, and both sides ran the "
+        "current one: it measures the modules that it imports. To compare two scripts, name the "
+        "old one with --base, such as --base old.py",
+    )
+
+
+def _idle(ref: str) -> Note:
     return Note(
         Reason.NOTICE,
         f"no side loaded a file that changed since {ref} as a module; if the changed code has to "

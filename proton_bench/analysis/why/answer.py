@@ -172,7 +172,8 @@ def _names(finding: Finding, *, is_row: bool) -> Iterator[str]:
     yield finding.id
     for each in () if is_row else finding.evidence:
         if each.id == "host.line":
-            yield from _WORDS.findall(each.text)
+            words = _WORDS.findall(each.text.partition(" in ")[2])
+            yield from (word for word in words if not word.isdigit())
 
 
 def _below(run: WholeRun, row: int) -> range:

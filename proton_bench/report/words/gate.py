@@ -55,7 +55,7 @@ def reasons_text(row: GateRow, *, paired: bool) -> str:
         said.append(f"worse, but by less than the threshold of {share_text(row.limit)}")
     if row.verdict is Verdict.INCONCLUSIVE and not _MORE_RUNS.isdisjoint(row.reasons):
         if row.low > row.limit:  # but not so surely as so many checks ask for
-            said.append("of so many checks one is so far off by chance")
+            said.append("probably worse, but not as surely as a verdict asks")
         said.append(needed_text(row, paired=paired))
     return "; ".join(said)
 

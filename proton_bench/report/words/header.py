@@ -353,12 +353,12 @@ def steps_line(profile: Profile) -> str:
     return (
         f"{steps_text(steps)}, whose median is {duration_text(steps.median_ns)}, 80 % of them "
         f"within {spread}; {duration_text(steps.before_ns)} of the run's "
-        f"{duration_text(steps.run_ns)} came before{_set_up_text(profile, steps)}, see --whole"
+        f"{duration_text(steps.run_ns)} came before{_set_up_text(profile, steps)}; see --whole"
     )
 
 
 def _set_up_text(profile: Profile, steps: Steps) -> str:
-    """Return which large parts of the time before the steps were imports and compilation."""
+    """Return how long the whole run imported and compiled, if that is much."""
     if profile.whole is None:
         return ""
     compilation = compilation_of(profile.whole)
@@ -369,7 +369,7 @@ def _set_up_text(profile: Profile, steps: Steps) -> str:
     )
     least_ns = _LEAST_SET_UP * steps.before_ns
     shown = [f"{duration_text(time_ns)} {name}" for name, time_ns in parts if time_ns > least_ns]
-    return f" ({', '.join(shown)})" if shown else ""
+    return f"; in all {', '.join(shown)}" if shown else ""
 
 
 def steps_text(steps: Steps) -> str:

@@ -105,8 +105,9 @@ def test_code_outside_recorded_work_is_a_finding_with_its_lines() -> None:
     lines = {each.text: each.value for each in finding.evidence if each.id == "host.line"}
     assert list(lines.values()) == [600 * MS, 300 * MS]
     assert [each.id for each in why(profile, "batches").findings] == ["other-code"]
-    with pytest.raises(UsageError):
-        why(profile, "batch")
+    for word in ("batch", "8", "in"):
+        with pytest.raises(UsageError):
+            why(profile, word)
 
 
 @pytest.mark.parametrize(("facts", "is_found"), [({}, False), ({"steps": STEPS}, True)])

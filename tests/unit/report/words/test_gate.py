@@ -293,8 +293,8 @@ def test_new_work_above_the_threshold_is_in_the_headline() -> None:
 def test_an_interval_above_the_threshold_that_decides_nothing_says_why() -> None:
     doubtful = undecided(low=0.06, high=0.2, limit=0.05, pairs_needed=12)
 
-    assert "by chance" in reasons_text(doubtful, paired=True)
-    assert "by chance" not in reasons_text(replace(doubtful, low=0.04), paired=True)
+    assert "as surely" in reasons_text(doubtful, paired=True)
+    assert "as surely" not in reasons_text(replace(doubtful, low=0.04), paired=True)
 
 
 def test_sides_are_counted_and_named() -> None:
