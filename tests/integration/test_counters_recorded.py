@@ -246,12 +246,15 @@ def test_the_sampling_process_ends_with_a_killed_target_that_left_a_forked_child
     fork = """
 sampling_process()
 parent_ends, end = os.pipe()
+is_written, written = os.pipe()
 if os.fork() == 0:
     held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
     Path("held").write_text(" ".join(held))
+    os.write(written, b"x")
     os.close(end)
     os.read(parent_ends, 1)
     os._exit(0)
+os.read(is_written, 1)
 """
     with endless(tmp_path, cupti_doubles, fork) as (running, watched, _):
         running.kill()

@@ -188,7 +188,7 @@ def test_workers_follow_what_the_command_line_says_of_sessions(pytester: pytest.
         import triton.profiler as proton
 
         def test_own_session():
-            assert proton.start("own") == 0
+            assert proton.start() == 0
             proton.finalize()
             assert "PROTON_BENCH_WORKER" not in os.environ
         """

@@ -116,7 +116,7 @@ def test_the_whole_wheel_holds_types_the_header_and_no_tests(whole_wheel: Path) 
     } <= names
     assert f"proton_bench/_native{sysconfig.get_config_var('EXT_SUFFIX')}" in names
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
-    assert tops == {"proton_bench", "proton_bench_plugins"}
+    assert tops == {"proton_bench", "proton_bench_plugins", "proton_bench_compat.pth"}
 
 
 def test_the_analysis_wheel_is_for_every_platform(analysis_wheel: Path) -> None:
