@@ -11,6 +11,7 @@ import numpy as np
 
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.spans import WALL, Values, spans_of
 from proton_bench.model.profile import Profile
 
 _TIME, _COUNT, _STEPS, _END = "time (ns)", "count", "steps_begun", "end_time_ns"
@@ -60,6 +61,11 @@ class LastSeconds:
         return self.end_ns - self.begin_ns
 
     @property
+    def has_length(self) -> bool:
+        """Whether the two are moments of different files."""
+        return self.length_ns > 1
+
+    @property
     def steps_per_second(self) -> float | None:
         """Rate of steps, None if none are known."""
         return None if self.steps is None else self.steps * 1e9 / self.length_ns
@@ -74,18 +80,21 @@ def written_at(profile: Profile) -> int:
 def last_seconds(before: Profile, after: Profile) -> LastSeconds:
     """Return what was recorded from one partial file to a later one of the same recording."""
     begin_ns, end_ns = written_at(before), max(written_at(after), written_at(before) + 1)
-    kernels = _difference(_by_kernel(before), _by_kernel(after))
-    texts = kernel_texts(kernels)
+    # Where nothing but scopes or operators is recorded, their elapsed times are all there is.
+    metric = _TIME if after.has_numbers(_TIME) else WALL
+    earlier, later = _own_times(before, metric), _own_times(after, metric)
+    kernels = _difference(_by_kernel(before, earlier), _by_kernel(after, later))
+    texts, busy_before = kernel_texts(kernels), _busy(before)
     return LastSeconds(
         begin_ns=begin_ns,
         end_ns=end_ns,
         busy={
-            name: min((busy_ns - _busy(before).get(name, 0)) / (end_ns - begin_ns), 1.0)
+            name: min((busy_ns - busy_before.get(name, 0)) / (end_ns - begin_ns), 1.0)
             for name, busy_ns in _busy(after).items()
         },
         steps=max(_steps(after) - _steps(before), 0) if _steps(after) else None,
         kernels=_longest({texts.get(name, name): each for name, each in kernels.items()}),
-        layers=_longest(_difference(_by_layer(before), _by_layer(after))),
+        layers=_longest(_difference(_by_layer(before, earlier), _by_layer(after, later))),
     )
 
 
@@ -97,12 +106,12 @@ def _steps(profile: Profile) -> int:
 _Sums = dict[str, tuple[float, float]]  # time and count by name
 
 
-def _by_kernel(profile: Profile) -> _Sums:
+def _by_kernel(profile: Profile, times: Values) -> _Sums:
     names = [profile.name(row) if profile.kind(row) in _WORK else "" for row in range(len(profile))]
-    return _summed(profile, names)
+    return _summed(profile, names, times)
 
 
-def _by_layer(profile: Profile) -> _Sums:
+def _by_layer(profile: Profile, times: Values) -> _Sums:
     """Return the work of each row by the layers around it, or scopes where there are no layers."""
     has_layers = bool((profile.kinds == FrameKind.LAYER).any())
     kind = FrameKind.LAYER if has_layers else FrameKind.SCOPE
@@ -114,11 +123,11 @@ def _by_layer(profile: Profile) -> _Sums:
             # The name of a layer is its path, that of a scope is not.
             is_path = has_layers and own != _BACKWARD
             names[row] = own if is_path or not above else f"{above}/{own}"
-    return _summed(profile, names)
+    return _summed(profile, names, times)
 
 
-def _summed(profile: Profile, names: list[str]) -> _Sums:
-    times, counts = (_values(profile, metric) for metric in (_TIME, _COUNT))
+def _summed(profile: Profile, names: list[str], times: Values) -> _Sums:
+    counts = _values(profile, _COUNT)
     found: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for row in np.flatnonzero(times > 0).tolist():
         if names[row]:
@@ -127,7 +136,12 @@ def _summed(profile: Profile, names: list[str]) -> _Sums:
     return {name: (time, count) for name, (time, count) in found.items()}
 
 
-def _values(profile: Profile, metric: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _own_times(profile: Profile, metric: str) -> Values:
+    is_wall = metric == WALL and profile.has_numbers(WALL)
+    return spans_of(profile, profile.columns[WALL]).own if is_wall else _values(profile, metric)
+
+
+def _values(profile: Profile, metric: str) -> Values:
     if not profile.has_numbers(metric):
         return np.zeros(len(profile))
     column = profile.columns[metric]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -59,8 +60,7 @@ def watch(target: Path, *, once: bool, as_json: bool, waiting: Waiting | None = 
     console = open_console()
     if not once and not console.file.isatty():
         raise UsageError("--watch needs a terminal: give --once for one reading")
-    file = _file_of(target)
-    readings = _readings(file, waiting or Waiting())
+    readings = _followed(target, waiting or Waiting())
     if once:
         report, pid = _first_new(readings)
         if as_json:
@@ -77,22 +77,34 @@ def watch(target: Path, *, once: bool, as_json: bool, waiting: Waiting | None = 
 
 def _first_new(readings: Iterator[tuple[LiveReport, int]]) -> tuple[LiveReport, int]:
     """Return the first reading between two files, or the last one of a recording that ends."""
-    return next(
-        reading for reading in readings if reading[0].is_over or reading[0].last.length_ns > 1
-    )
+    return next(reading for reading in readings if reading[0].is_over or reading[0].last.has_length)
+
+
+def _followed(target: Path, waiting: Waiting) -> Iterator[tuple[LiveReport, int]]:
+    """Yield the readings of a file, or those of one file of a process after the other."""
+    yield from _readings(_file_of(target), waiting)
+    while _is_process(target) and (_PROC / str(target)).exists():
+        waiting.pause(_LOOK_S)
+        with contextlib.suppress(UsageError):  # it waits for a window, or ended
+            yield from _readings(_file_of(target), waiting)
 
 
 def _readings(file: Path, waiting: Waiting) -> Iterator[tuple[LiveReport, int]]:
     """Yield a reading every half second, the last one when the recording is over."""
     state, first = file_state(file), _read(file)
     if first is None:
-        raise UsageError(f"{str(file)!a}: there is no such recording in progress; {_WHY_NONE}")
+        raise UsageError(
+            f"{str(file)!a}: there is no such recording in progress, or it waits for a window "
+            f"(--each writes NAME.w1, NAME.w2, ...); {_WHY_NONE}"
+        )
     before, after, pid = first, first, _pid(first)
     while True:
-        is_over = file_state(file) is None or not _is_running(pid, after)
-        newer = None if file_state(file) in (None, state) else _read(file)
-        if newer is not None:
-            state, before, after = file_state(file), after, newer
+        is_running = _is_running(pid, after)
+        former, state = state, file_state(file)
+        newer = None if state in (None, former) else _read(file)
+        if newer is not None and written_at(newer) > written_at(after):
+            before, after = after, newer
+        is_over = state is None or not is_running
         age_ns = max(waiting.now_ns() - written_at(after), 0)
         report = LiveReport(os.fspath(file), last_seconds(before, after), age_ns)
         yield replace(report, is_over=is_over), pid
@@ -113,36 +125,54 @@ def _read(file: Path) -> Profile | None:
 
 def _file_of(target: Path) -> Path:
     """Return the partial file of a process, or of a recording."""
-    if not target.exists() and str(target).isdecimal():
+    if _is_process(target):
         return _file_of_process(int(str(target)))
     if _PARTIAL_NAME.search(target.name):
         return target
     return target.with_name(f"{target.name.removesuffix(_SUFFIX)}{PARTIAL}{_SUFFIX}")
 
 
+def _is_process(target: Path) -> bool:
+    return str(target).isdecimal() and not target.exists()
+
+
 def _file_of_process(pid: int) -> Path:
     """Return the newest partial file that a process, or one of its children, holds open."""
-    if not (_PROC / str(pid)).exists():
-        raise UsageError(f"there is no process {pid}")
     try:
-        files = [file for each in (pid, *_children(pid)) for file in _held(each)]
+        os.listdir(_PROC / str(pid) / "fd")
     except PermissionError:
         raise UsageError(f"process {pid} belongs to another user") from None
+    except OSError:
+        raise UsageError(f"there is no process {pid}") from None
+    files = [file for each in (pid, *_children(pid)) for file in _held(each)]
     if not files:
-        raise UsageError(f"process {pid} is not recorded, or wrote nothing yet: {_WHY_NONE}")
-    return max(files, key=lambda file: file.stat().st_mtime_ns)
+        raise UsageError(
+            f"process {pid} is not recorded, wrote nothing yet, or waits for a window: {_WHY_NONE}"
+        )
+    return max(files, key=_written_ns)
 
 
 def _held(pid: int) -> list[Path]:
-    found = []
-    for link in (_PROC / str(pid) / "fd").iterdir():
+    folder, files = _PROC / str(pid) / "fd", []
+    try:
+        links = os.listdir(folder)
+    except OSError:  # it ended
+        return []
+    for link in links:
         try:
-            file = Path(os.readlink(link))
+            file = Path(os.readlink(folder / link))
         except OSError:  # closed meanwhile
             continue
         if _PARTIAL_NAME.search(file.name) and file.exists():
-            found.append(file)
-    return found
+            files.append(file)
+    return files
+
+
+def _written_ns(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:  # replaced or removed meanwhile
+        return 0
 
 
 def _children(pid: int) -> list[int]:

@@ -110,7 +110,9 @@ def command(
     if watch:
         if as_json and not once:
             raise UsageError("--json prints one document: give --once too")
-        if any((metrics, list_names, include, exclude, flat, source, counters)):
+        chosen = (metrics, list_names, include, exclude, flat, source, counters)
+        shown = (bars, every_row, whole, raw_names, threshold is not None)
+        if any((*chosen, *shown, depth != DEFAULT_DEPTH, frames is not FrameFormat.SHORT)):
             raise UsageError("--watch shows its own rows: leave options that choose others out")
         from proton_bench.cli.live import watch as watch_recording
 

@@ -18,6 +18,7 @@ from proton_bench.support.units import Unit, duration_text, share_text
 SCHEMA = "proton_bench.live"
 VERSION = (1, 0)
 _MOST = 8
+_OVER = "the recording is over; `proton view FILE` shows what was recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,17 @@ class LiveReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield a line on devices and steps, and tables of layers and kernels."""
         edge, last = edge_of(console, options), self.last
+        if not last.has_length:
+            text = _OVER if self.is_over else "waiting for the next file"
+            yield from prose(console, f"{visible(self.source)}  {text}", None, edge=edge)
+            return
         parts = [f"{name} busy {share_text(busy)}" for name, busy in last.busy.items()]
         if last.steps_per_second is not None:
             parts.append(f"{last.steps_per_second:.3g} steps per second")
         age = "the recording is over" if self.is_over else f"{duration_text(self.age_ns)} ago"
         parts.append(f"last {duration_text(last.length_ns)}, {age}")
         yield from prose(console, f"{visible(self.source)}  {'; '.join(parts)}", None, edge=edge)
-        if not last.kernels:
+        if not last.kernels and not last.layers:
             yield from prose(console, "no work was recorded in that time", DIM, edge=edge)
         for title, works in (("layers", last.layers), ("kernels and operators", last.kernels)):
             if works:

@@ -3,13 +3,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
 from fakes.partials import partial_at, write
 from published import published
 
-from proton_bench.cli.live import Waiting, watch
+from proton_bench.cli.live import Waiting, _followed, watch
 from proton_bench.errors import UsageError
 
 MS = 1_000_000
@@ -71,6 +72,35 @@ def test_a_process_is_followed_by_the_file_that_it_holds(
 
     assert found["source"] == str(file)
     assert found["kernels"]
+
+
+def test_the_next_file_of_a_process_is_followed(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following = file.with_name("run.w2.partial.proton")
+    monkeypatch.setattr("proton_bench.cli.live._PROC", file.parent / "proc")
+    folder = file.parent / "proc" / "7" / "fd"
+    folder.mkdir(parents=True)
+    (folder / "4").symlink_to(file)
+    monkeypatch.chdir(file.parent)
+    children = file.parent / "proc" / "7" / "task" / "7" / "children"
+    children.parent.mkdir(parents=True)
+    children.write_text("8")  # which has ended
+
+    def begin_the_next() -> None:
+        write(partial_at(20, kernels={"a": MS}, pid=7), following)
+        (folder / "5").symlink_to(following)
+
+    write(partial_at(10, pid=7), file)
+    sources = [
+        report.source
+        for report, _ in _followed(
+            Path("7"),
+            waiting(file.unlink, lambda: None, begin_the_next, lambda: rmtree(folder.parent)),
+        )
+    ]
+
+    assert sources == [str(file)] * 2 + [str(following)] * 2
 
 
 def test_a_recording_that_ends_gives_its_last_reading(

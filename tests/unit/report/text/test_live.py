@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from fakes.partials import partial_at
 from published import published
 
@@ -22,6 +23,22 @@ def test_the_document_is_as_published() -> None:
 
     assert (document["pid"], document["busy"], document["steps"]) == (7, {"CUDA:0": 0.5}, 10)
     assert document["kernels"] == [{"name": "a", "time_ns": 1e9, "count": 1000}]
+
+
+@pytest.mark.parametrize(
+    ("is_over", "text"), [(False, "waiting for the next file"), (True, "the recording is over")]
+)
+def test_one_file_alone_has_no_rates(*, is_over: bool, text: str) -> None:
+    first = partial_at(10, kernels={"a": 10**8}, steps=1)
+    out = io.StringIO()
+
+    print_report(
+        open_console(out), LiveReport("x.proton", last_seconds(first, first), 5, is_over=is_over)
+    )
+
+    (line,) = out.getvalue().splitlines()
+    assert text in line
+    assert "per second" not in line
 
 
 def test_text_says_how_busy_the_gpu_was_and_what_ran() -> None:
