@@ -141,6 +141,26 @@ def find_format_of(path: str | os.PathLike[str]) -> Format:
     return found
 
 
+def output_file(path: str | os.PathLike[str]) -> Path:
+    """Return the file that holds a profile of this name: ``NAME.proton`` if it names no format.
+
+    Raises:
+        UsageError: It names no file, or a format that is read but not written.
+    """
+    file = Path(path)
+    if file.name in {"", ".."}:
+        raise UsageError(f"output {os.fspath(path)!r} names no file: add a name")
+    found = _format_by_suffix(file)
+    if found is None:
+        return file.with_name(f"{file.name}.proton")
+    if found.name not in _writable():
+        raise UsageError(
+            f"{visible(file)}: {found.name} is read but not written; choose from: "
+            f"{', '.join(_writable())}"
+        )
+    return file
+
+
 def _writable() -> list[str]:
     return [
         name

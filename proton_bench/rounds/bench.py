@@ -17,6 +17,7 @@ from proton_bench.errors import UsageError
 from proton_bench.model.frame import FrameKind
 from proton_bench.recording.native import native
 from proton_bench.recording.session.output import check_writable
+from proton_bench.recording.session.output_name import split_suffix
 from proton_bench.rounds.cuda import UseOfCuda
 from proton_bench.rounds.in_profile import profile_of
 from proton_bench.rounds.kernels import KernelRecording, timed
@@ -154,16 +155,15 @@ class BenchResult:
         """Write a profile that `proton gate`, `diff` and `view` read, and return its file.
 
         Args:
-            path: File to write; without a suffix ``.proton`` is added.
+            path: File to write; without the suffix of a format ``.proton`` is added.
 
         Raises:
-            UsageError: The suffix is of no format.
+            UsageError: It names no file, or its format is read but not written.
             OutputError: It cannot be written.
         """
-        from proton_bench.formats.registry import write_profile
+        from proton_bench.formats.registry import output_file, write_profile
 
-        file = Path(path)
-        file = file if file.suffix else file.with_name(f"{file.name}.proton")
+        file = output_file(path)
         write_profile(self.profile, file)
         return file
 
@@ -223,7 +223,7 @@ def bench(  # noqa: PLR0913 - what replaces do_bench takes as much
     plan = _plan(cache, graph=graph, max_time=max_time, rounds=rounds)
     _check(fn)
     if output is not None:
-        check_writable(os.path.abspath(output))
+        _check_output(output)
     call = functools.partial(fn, *args, **kwargs)
     use = UseOfCuda(call)
     result = call()
@@ -246,11 +246,18 @@ def bench(  # noqa: PLR0913 - what replaces do_bench takes as much
 def _plan(cache: str, *, graph: bool, max_time: float, rounds: int | None) -> Plan:
     if cache not in _CACHES:
         raise UsageError(f"cache={cache!r}: expected 'cold' or 'warm'")
-    if not 0.0 < max_time < math.inf:
+    if not (hasattr(max_time, "__float__") and 0.0 < max_time < math.inf):
         raise UsageError(f"max_time={max_time!r}: expected a number of seconds above 0")
-    if rounds is not None and rounds < 1:
+    if rounds is not None and not (hasattr(rounds, "__index__") and rounds >= 1):
         raise UsageError(f"rounds={rounds!r}: expected a whole number, 1 or more")
     return Plan(rounds=rounds, max_time_s=max_time, flush_l2=cache == "cold", cudagraph=graph)
+
+
+def _check_output(output: str | os.PathLike[str]) -> None:
+    from proton_bench.formats.registry import output_file
+
+    stem, _ = split_suffix(os.path.abspath(output_file(output)))
+    check_writable(stem)
 
 
 def _check(fn: Callable[..., object]) -> None:

@@ -134,11 +134,10 @@ def cuda_torch() -> Any:
         import torch
     except ImportError:
         raise UsageError(
-            "a GPU's timer, cudagraph and flush_l2 need torch, which is not installed; leave "
-            "device='cuda' and cudagraph out to measure on the CPU"
+            "a GPU's timer and CUDA graphs need torch, which is not installed"
         ) from None
     if not torch.cuda.is_available():
-        raise UsageError("torch sees no GPU; use device='cpu'")
+        raise UsageError("torch sees no GPU")
     return torch
 
 

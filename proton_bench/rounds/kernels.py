@@ -80,7 +80,7 @@ class KernelRecording(profiled):
             return measurement
         found = kernels_of(self._runs, measurement.windows_ns, tick_of(self.profile, "ns"))
         if found is None:
-            self.problem = "no kernel was recorded"
+            self.problem = _MORE if _is_full(self._runs) else "no kernel was recorded"
             return measurement
         sums = tuple(found.sums_ns.tolist())
         cpu_ns = measurement.cpu_ns[: len(sums)]
@@ -122,7 +122,7 @@ async def timed_coroutine(
 def kernels_of(
     runs: Mapping[str, Any], windows_ns: Sequence[tuple[int, int]], tick_ns: float
 ) -> Kernels | None:
-    """Return the kernels that were launched in each window, None if none was.
+    """Return the kernels that were launched in each window, None if none was, or none whole.
 
     Args:
         runs: What ran, as the native session keeps it.
@@ -138,6 +138,10 @@ def kernels_of(
     if not inside.any():
         return None
     rounds, names = rounds[inside], runs["name"][inside]
+    # What ran later than the last that is kept is missing in its round.
+    whole = int(rounds.max()) if _is_full(runs) else len(begins)
+    if not whole:
+        return None
     starts, stops = runs["start_ns"][inside], runs["end_ns"][inside]
     shape = (len(begins), len(runs["names"]))
     times, counts = np.zeros(shape), np.zeros(shape)
@@ -146,9 +150,7 @@ def kernels_of(
     first, last = np.full(len(begins), np.iinfo(np.int64).max), np.zeros(len(begins), np.int64)
     np.minimum.at(first, rounds, starts)
     np.maximum.at(last, rounds, stops)
-    if len(called_ns) == _MOST_RUNS:  # what ran later was not kept
-        whole = max(int(rounds.max()), 1)
-        times, counts, first, last = times[:whole], counts[:whole], first[:whole], last[:whole]
+    times, counts, first, last = times[:whole], counts[:whole], first[:whole], last[:whole]
     order = [row for row in np.argsort(-times.sum(axis=0), kind="stable") if counts[:, row].any()]
     return Kernels(
         names=tuple(runs["names"][row] for row in order),
@@ -160,6 +162,11 @@ def kernels_of(
 
 
 _MOST_RUNS = 1 << 20  # that a native session keeps
+_MORE = f"more kernels ran than the {_MOST_RUNS} that are kept: time a shorter call"
+
+
+def _is_full(runs: Mapping[str, Any]) -> bool:
+    return len(runs["launch"]) >= _MOST_RUNS
 
 
 def _called_ns(runs: Mapping[str, Any]) -> Array:

@@ -95,8 +95,8 @@ def compared_runs(arrangement: Arrangement, policy: Policy) -> ComparedRuns:
             f"{without.source!a} has no benchmark of pytest but {with_some.source!a} has, so they "
             "do not measure the same: leave one of them out"
         )
-    _check_clocks(runs)
     chosen = _chosen(arrangement)
+    _check_clocks(runs, chosen)
     base, new = (
         tuple(Run(_gated(run.profile, chosen), run.source) for run in side)
         for side in (arrangement.base, arrangement.new)
@@ -121,8 +121,8 @@ def _settled(policy: Policy, arrangement: Arrangement, marked: Sequence[Threshol
     return replace(settled, thresholds=launches)
 
 
-def _check_clocks(runs: Sequence[Run]) -> None:
-    """Check that each benchmark was timed in the same way everywhere.
+def _check_clocks(runs: Sequence[Run], chosen: Collection[str] | None) -> None:
+    """Check that each chosen benchmark was timed in the same way everywhere.
 
     Raises:
         UsageError: In one run the kernels of a call were timed, in another the time between events
@@ -132,6 +132,8 @@ def _check_clocks(runs: Sequence[Run]) -> None:
     for run in runs:
         texts = _texts(run.profile, CLOCK)
         for row, name in _ids(run.profile).items():
+            if chosen is not None and name not in chosen:
+                continue
             clock = texts.get(row, "cpu")
             first, source = clocks.setdefault(name, (clock, run.source))
             if clock != first:

@@ -206,9 +206,21 @@ class BenchmarkCall:
         plan = self._asked.plan
         if plan.cudagraph and plan.device is Device.CPU:
             raise UsageError(f"{self._test}: cudagraph=True and device='cpu' exclude each other")
-        if plan.device is not None:
-            return plan.device
-        return Device.CUDA if uses_cuda or plan.cudagraph else Device.CPU
+        if plan.device is Device.CUDA or plan.cudagraph:
+            _check_gpu()
+            return Device.CUDA
+        return plan.device or (Device.CUDA if uses_cuda else Device.CPU)
+
+
+def _check_gpu() -> None:
+    from proton_bench.rounds.cuda import cuda_torch
+
+    try:
+        cuda_torch()
+    except UsageError as error:
+        raise UsageError(
+            f"{error}; leave device='cuda' and cudagraph out to measure on the CPU"
+        ) from None
 
 
 def _gives_coroutines(fn: Callable[..., Any]) -> bool:

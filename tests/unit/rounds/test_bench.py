@@ -173,10 +173,38 @@ def test_text_names_time_conditions_and_kernels(torch: TorchOnGpu) -> None:
     assert "1 x k" in text
 
 
-@pytest.mark.parametrize("options", [{"cache": "hot"}, {"max_time": 0.0}, {"rounds": 0}])
-def test_wrong_options_are_refused(options: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cache": "hot"},
+        {"max_time": 0.0},
+        {"max_time": "1"},
+        {"rounds": 0},
+        {"rounds": 2.5},
+        {"output": ""},
+        {"output": "out.pftrace"},
+    ],
+)
+def test_wrong_options_are_refused_before_a_call(options: dict[str, object]) -> None:
     with pytest.raises(UsageError):
-        bench(sum, [1], **options)  # type: ignore[arg-type]
+        bench(pytest.fail, **options)  # type: ignore[arg-type]
+
+
+def test_a_dot_in_a_name_begins_no_suffix(tmp_path: Path) -> None:
+    bench(sum, [1], rounds=3, output=tmp_path / "llama-3.1")
+
+    assert (tmp_path / "llama-3.1.proton").exists()
+
+
+def test_more_kernels_than_are_kept_are_not_taken_for_none(
+    torch: TorchOnGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proton_bench.rounds.kernels._MOST_RUNS", 1)
+
+    result = bench(launches(torch, k=1_000), rounds=1)
+
+    assert result.clock == "gpu"
+    assert "more kernels" in result.note
 
 
 async def wait() -> None:

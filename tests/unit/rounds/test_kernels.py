@@ -61,5 +61,17 @@ def test_kernels_side_by_side_count_twice_in_the_sum_and_once_in_the_span() -> N
     assert (found.sums_ns.tolist(), found.span_ns.tolist()) == ([60.0], [40.0])
 
 
+@pytest.mark.parametrize(("kept", "rounds"), [(3, 1), (2, None)])
+def test_a_round_of_which_not_all_is_kept_is_left_out(
+    kept: int, rounds: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proton_bench.rounds.kernels._MOST_RUNS", kept)
+    kernels = [("a", 1, 110, 120, 150), ("a", 2, 111, 150, 160), ("a", 3, 310, 320, 330)]
+
+    found = kernels_of(runs(*kernels[:kept]), WINDOWS, 1)
+
+    assert (found and len(found.sums_ns)) == rounds
+
+
 def test_without_kernels_there_are_none() -> None:
     assert kernels_of(runs(), WINDOWS, 1) is None

@@ -137,6 +137,21 @@ def test_kernels_are_not_compared_with_times_between_events() -> None:
         gate_result([base], [new], Policy())
 
 
+def test_only_chosen_benchmarks_need_the_same_clock() -> None:
+    base = [
+        Run(
+            profile_with(
+                [record_of(A), record_of(B, gpu_ns=(5e3,), metric="cuda", gpu_clock=clock)], 1
+            ),
+            clock,
+        )
+        for clock in ("gpu", "kernels")
+    ]
+    new = Run(profile_with([record_of(A)], 2, **{CHOSEN_TESTS: True}), "new")
+
+    assert compared_runs(Arrangement(tuple(base), (new,)), Policy())
+
+
 def test_a_marker_may_gate_the_other_clock() -> None:
     record = record_of(gpu_ns=(50e3,) * 3, metric="cpu", device="cuda")
 
