@@ -472,7 +472,7 @@ def live_name_count() -> int: ...
 # steps
 def mark_step(
     mark: Literal["graph", "layer", "scope", "optimizer", "profiler", "declared"], name: str, /
-) -> None: ...
+) -> bool: ...  # whether a session records it
 def whole_window() -> dict[str, Any] | None: ...  # of the newest that is over
 
 python_frame_walk: Final[Literal["raw", "public"]]  # the one that paths use

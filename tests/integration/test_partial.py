@@ -58,6 +58,26 @@ def test_a_killed_run_leaves_a_readable_partial_profile(
     assert read_profile(tmp_path / "y.json").partial
 
 
+def test_a_partial_profile_says_which_window_was_open(tmp_path: Path) -> None:
+    write_script(
+        tmp_path,
+        "for _ in range(3): proton.step()",
+        "record_until('n.partial.proton')",
+        "import os; os._exit(7)",
+    )
+
+    words = ["-m", "proton_bench", "--steps", "3:", "-n", "n", "x.py"]
+    with started(words, tmp_path, **OFTEN) as running:
+        code, _, err = ended(running)
+
+    assert code == 7, err
+    facts = read_profile(tmp_path / "n.partial.proton").provenance
+    (window,) = facts["windows"]
+    assert window == {"begin_ns": facts["start_time_ns"]}
+    assert facts["end_time_ns"] > window["begin_ns"]
+    assert "recorded_ns" not in facts  # it was open
+
+
 LEAVING = {
     "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
     "SIGHUP": ("os.kill(os.getpid(), signal.SIGHUP)", -signal.SIGHUP),

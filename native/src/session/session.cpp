@@ -74,20 +74,19 @@ void Session::join(EpochPlan &plan, const Held &) const {
 }
 
 void Session::activate() {
-  bool follows = false;
+  bool restarts = false;
   {
     Held held = held_live();
-    follows = follows_steps_ && !is_active_;
+    restarts = follows_steps_ && !is_active_ && !registry().are_steps_recorded(held);
   }
-  if (follows)
+  if (restarts)
     restart_steps();
   Held held = held_live();
   if (is_active_)
     return;
   is_active_ = true;
+  drop_steady(held); // a window with a pause in it is none
   tree_->resume(monotonic_ns());
-  if (steady_)
-    steady_->resume(monotonic_ns());
   registry().open_epoch(held);
   live_phases_.insert(phase_);
 }

@@ -90,6 +90,12 @@ void SessionRegistry::look_for_steps() {
     follow_steps([](bool is_first) noexcept { instance().begin_window(is_first); });
 }
 
+bool SessionRegistry::are_steps_recorded(const Aggregator::Held &held) const {
+  return std::any_of(sessions_.begin(), sessions_.end(), [&](auto &item) {
+    return item.second->is_active(held) && item.second->follows_steps(held);
+  });
+}
+
 void SessionRegistry::begin_window(bool is_first) noexcept {
   try {
     Held held;

@@ -31,6 +31,8 @@ public:
   void open_epoch(Aggregator::Held &held);
   /// Looks for steps, anew unless another session follows them already.
   void look_for_steps();
+  /// Whether a session that is active follows them.
+  bool are_steps_recorded(const Aggregator::Held &held) const;
   /// A window of steps begins on the calling thread.
   void begin_window(bool is_first) noexcept;
   /// The session is removed. Returns what was held of it.

@@ -161,7 +161,7 @@ def _head(count: int, small: int, codes: tuple[int, int]) -> bytes:
 # Serialises every change of which sessions live and what they switched on.
 _lock = threading.RLock()
 _live: dict[int, Session] = {}
-_successors: dict[int, int] = {}  # by number of a session that is over
+_successors: dict[int, int] = {}  # the newest by number of the first, which is over
 _last: tuple[int, list[Path]] = (0, [])  # how many sessions have ended, the files of the last one
 _stopper: threading.Thread | None = None
 _is_exiting = threading.Event()
@@ -186,6 +186,8 @@ class Session:
         windows: The newest times in which it recorded: ``begin_ns`` and ``end_ns`` (unix time),
             and what else is known of them.
         is_windowed: Recording windows decide when it records, not ``start`` of the program.
+        is_spare: Its only window began after the last step of the program.
+        earlier_remarks: Remarks that were made already, and are not made again.
         end_windows: Opens no further window; before the end of the session.
         skipped_steps: Steps of the program that were not recorded: before the present window, and
             in all.
@@ -202,6 +204,8 @@ class Session:
         self.forks = 0
         self.windows: collections.deque[dict[str, int]] = collections.deque(maxlen=_MOST_WINDOWS)
         self.is_windowed = False
+        self.is_spare = False
+        self.earlier_remarks: set[str] = set()
         self.end_windows: Callable[[], None] = _nothing
         self.skipped_steps = (0, 0)
         self._window_count = 0
@@ -275,11 +279,21 @@ class Session:
             self._started["start_time_ns"] = begin_ns
         self._window_count += 1
         self.windows.append({"begin_ns": begin_ns})
+        self._tell_core()
+
+    def _tell_core(self) -> None:
+        """Have files that are written meanwhile say what is known so far."""
+        facts = self._started
+        if self.is_windowed:
+            facts = facts | self._window_facts(time.monotonic_ns())
+            if self._began_ns is not None:
+                del facts["recorded_ns"]  # it goes on
+        self.core.set_provenance(encode_facts(facts))
 
     @property
     def has_window(self) -> bool:
-        """Whether it recorded; one that began after the last step of the program does not count."""
-        return bool(self.windows) and self.windows[-1].get("steps") != 0
+        """Whether it recorded anything that is not spare."""
+        return bool(self.windows) and not self.is_spare
 
     def warm_up(self) -> None:
         """Start the collectors before ``activate``, so that no window begins with that."""
@@ -348,6 +362,7 @@ class Session:
                 self._recorded_ns += now_ns - self._began_ns
                 self._began_ns = None
                 self.windows[-1]["end_ns"] = now_ns + int(self._started["realtime_base_ns"])
+                self._tell_core()
 
     def add_profile(self, added: AddedProfile) -> None:
         """Make what other processes recorded part of this session's current phase and files.
@@ -379,7 +394,7 @@ class Session:
             if current == 0:  # else the file is about a part of the time since the start
                 self.core.set_provenance(encode_facts(self._facts_so_far()))
             encoded = self.core.encode(number, "proton")
-            self.core.set_provenance(encode_facts(self._started))
+            self._tell_core()
             added = list(self.added_profiles) if number == current else []
         from proton_bench.formats.registry import find_format
 
@@ -420,7 +435,7 @@ class Session:
         with _lock:
             self._require_live()
             self._started.update(facts)
-            self.core.set_provenance(encode_facts(self._started))
+            self._tell_core()
 
     def counts(self) -> dict[str, int]:
         """Return how many records of each kind came and how many were lost, by name."""
@@ -477,6 +492,8 @@ class Session:
                 ended = self._facts_so_far()
                 self.remarks = [] if self.added_profiles else self._lease.remarks(counts)
                 self.remarks += left_out
+                self.remarks = [each for each in self.remarks if each not in self.earlier_remarks]
+                self.earlier_remarks.update(self.remarks)
                 self.clock_drift_ns = drift_of(ended["collectors"])
                 if self.plan.is_written_meanwhile:
                     ended["timeline"] = self.core.timeline_counts()
@@ -586,8 +603,8 @@ def open_session(
         session = _start(plan, is_dormant=is_dormant)
         if follows is not None:
             _successors[follows] = session.id
+        _tell_of_rest()
     _call_plugins("proton_session_started", session=session)
-    _tell_of_rest()
     return session
 
 
@@ -604,9 +621,7 @@ def last_files() -> tuple[int, list[Path]]:
 
 def find_session(identifier: int) -> Session | None:
     """Return a live session by its number, or that of one that it follows, or None."""
-    while identifier in _successors:
-        identifier = _successors[identifier]
-    return _live.get(identifier)
+    return _live.get(_successors.get(identifier, identifier))
 
 
 def known_session(identifier: int) -> Session:

@@ -202,7 +202,8 @@ def _finalize(chosen: Sequence[Session], output_format: str) -> None:
     first_error: Exception | None = None
     for each in chosen:
         try:
-            each.end_windows()
+            if each.is_live:  # else its windows have moved on to another session
+                each.end_windows()
             each.finalize(_formats_of(each, output_format))
             for remark in each.remarks if each.has_window else ():
                 warn(remark)

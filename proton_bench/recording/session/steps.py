@@ -34,13 +34,13 @@ def mark_step(mark: Mark, name: str) -> None:
         mark: What shows it: ``optimizer``, ``profiler`` or ``declared``.
         name: Name of what shows it.
     """
-    native.mark_step(mark, name)
+    is_recorded = native.mark_step(mark, name)
     for listener in mark_listeners.copy():
-        listener(mark, name)
+        listener(mark, name, is_recorded)
 
 
-# Called after a mark, recorded or not, on the thread of the program.
-mark_listeners: list[Callable[[Mark, str], None]] = []
+# Called after a mark, with whether it is recorded, on the thread of the program.
+mark_listeners: list[Callable[[Mark, str, bool], None]] = []
 
 
 def steady_facts(
@@ -58,6 +58,8 @@ def steady_facts(
         return None
     periods = sorted(window.pop("periods_ns"))
     begin_ns, end_ns = window.pop("begin_ns") + base_ns, window.pop("end_ns") + base_ns
+    if end_ns > ended["end_time_ns"]:  # of another session, that went on
+        return None
     run_ns = ended.get("recorded_ns", ended["end_time_ns"] - ended["start_time_ns"])
     steps = {
         **window,

@@ -14,6 +14,7 @@ import math
 import os
 import queue
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -23,10 +24,11 @@ from typing import Any, NamedTuple
 
 from proton_bench.errors import ProtonError, UsageError
 from proton_bench.recording.native import native
+from proton_bench.recording.session.interrupts import uninterrupted
 from proton_bench.recording.session.options import STDOUT, SessionOptions, session_path
 from proton_bench.recording.session.output import library_formats
 from proton_bench.recording.session.partials import library_asks, write_partials
-from proton_bench.recording.session.recording import Session, open_session
+from proton_bench.recording.session.recording import Session, live_sessions, open_session
 from proton_bench.recording.session.steps import Mark, mark_listeners
 from proton_bench.recording.session.window_triggers import checked_trigger, watch_trigger
 from proton_bench.recording.stderr import warn
@@ -159,19 +161,16 @@ class StepCount:
 
     def __init__(self) -> None:
         self.by = ""
-        self._counts: dict[str, int] = {}
+        self.over = 0
 
     def add(self, mark: str) -> bool:
         """Count a mark; return whether it is of the kind that counts."""
-        self._counts[mark] = self._counts.get(mark, 0) + 1
-        if _RANKS.get(mark, 0) > _RANKS.get(self.by, 0):
+        if mark == self.by:
+            self.over += 1
+        elif _RANKS.get(mark, 0) > _RANKS.get(self.by, 0):
             self.by = mark
+            self.over = max(self.over, 1)  # it ends the step that the last mark ended
         return mark == self.by
-
-    @property
-    def over(self) -> int:
-        """Number of the present step, from 0."""
-        return self._counts.get(self.by, 0)
 
 
 class Windows(abc.ABC):
@@ -194,6 +193,7 @@ class Windows(abc.ABC):
     """
 
     marks = frozenset(_RANKS)
+    _is_in_steps = True  # whether windows end at marks
 
     def __init__(
         self,
@@ -217,8 +217,10 @@ class Windows(abc.ABC):
         self._is_open = False
         self._is_over = False
         self._first_step = 0
-        self._marks_recorded = 0  # by the present session
+        self._marks_recorded = 0  # of the kind that counts, also by other sessions
+        self._remarks: set[str] = set()
         self.session = self._renewed(".w1" if is_apart else "", None)
+        self._first_id = self.session.id
         mark_listeners.append(self._marked)
 
     def _renewed(self, suffix: str, follows: int | None) -> Session:
@@ -227,6 +229,7 @@ class Windows(abc.ABC):
         if self._has_partials:
             write_partials(session, self._formats_of(session))
         session.end_windows = self.end
+        session.earlier_remarks = self._remarks
         return session
 
     def _formats_of(self, session: Session) -> tuple[str, ...]:
@@ -252,6 +255,8 @@ class Windows(abc.ABC):
             self._is_over = True
             if self._is_open and self.session.is_live:
                 self._note_steps()
+                is_unused = self.steps.over == self._first_step > 0
+                self.session.is_spare = self.is_apart and self._is_in_steps and is_unused
             self.session.skipped_steps = (self.session.skipped_steps[0], self._skipped)
 
     def _open(self) -> None:
@@ -262,6 +267,12 @@ class Windows(abc.ABC):
         self.session.skipped_steps = (self._skipped, self._skipped)
 
     def _close(self, *, ends_file: bool) -> None:
+        with uninterrupted() as interrupts:
+            self._close_window(ends_file=ends_file)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
+
+    def _close_window(self, *, ends_file: bool) -> None:
         self.session.rest()
         self._is_open = False
         self._note_steps()
@@ -271,8 +282,9 @@ class Windows(abc.ABC):
         self.paths += former.finalize(self._formats_of(former))
         for remark in former.remarks:
             warn(remark)
-        self._marks_recorded = 0
-        self.session = self._renewed(f".w{self.opened + 1}", former.id)
+        if not any(each.plan.follows_steps for each in live_sessions()):
+            self._marks_recorded = 0  # they are counted anew
+        self.session = self._renewed(f".w{self.opened + 1}", self._first_id)
 
     def _note_steps(self) -> None:
         if self.steps.over:
@@ -285,18 +297,21 @@ class Windows(abc.ABC):
     def _skipped(self) -> int:
         return max(self.steps.over - self._marks_recorded, 0)
 
-    def _marked(self, mark: Mark, name: str) -> None:
+    def _marked(self, mark: Mark, name: str, is_recorded: bool) -> None:  # noqa: FBT001
         if self._is_over or mark not in self.marks or os.getpid() != self._process_id:
             return
         with self._lock:
+            former = self.steps.by
             if not self.session.is_live or not self.steps.add(mark):
                 return
-            was_open = self._is_open
-            self._marks_recorded += was_open
+            if self.steps.by != former:
+                self._marks_recorded = 0
+            self._marks_recorded += is_recorded
             self._try(self._next_step)
-            if self._is_open and not was_open:
-                native.mark_step(mark, name)  # the first that is recorded
-                self._marks_recorded += 1
+            # It begins the window; a session that it ended took it along.
+            if self._is_open and not (is_recorded and self._marks_recorded):
+                self._marks_recorded += native.mark_step(mark, name)
+            if self._is_open:
                 self.session.skipped_steps = (self._skipped, self._skipped)
 
     def _try(self, change: Callable[[], None]) -> None:
@@ -329,6 +344,7 @@ class PlannedWindows(Windows):
     def __init__(self, plan: WindowPlan, options: SessionOptions, formats: tuple[str, ...]) -> None:
         super().__init__(options, formats, is_apart=plan.is_apart, has_partials=True)
         self._plan = plan
+        self._is_in_steps = plan.length is not None and not plan.length.is_time
         self._start: Amount | None = None if plan.trigger else self._from_now(plan.after)
         self._end: Amount | None = None
         self._next_start: Amount | None = None
@@ -339,12 +355,15 @@ class PlannedWindows(Windows):
         self._has_file = False
         self._clock: threading.Thread | None = None
         self._unwatch = watch_trigger(plan.trigger, self) if plan.trigger else None
-        self._look()
-        self._begin(functools.partial(self._advance, is_at_mark=True))
+        self._begin(self._start_now)
         is_timed = plan.align_s or any(each and each.is_time for each in (plan.after, plan.length))
         if is_timed or plan.trigger:
             self._clock = threading.Thread(target=self._run, name="proton_bench", daemon=True)
             self._clock.start()
+
+    def _start_now(self) -> None:
+        self._look()
+        self._advance(is_at_mark=True)
 
     def end(self) -> None:
         """As of `Windows`; no thread goes on."""
@@ -389,7 +408,7 @@ class PlannedWindows(Windows):
         if self.has_failed:
             return "nothing was recorded: no window could begin"
         text = "nothing was recorded, the program was over before a window began"
-        if self._plan.trigger:
+        if self._plan.trigger and self._start is None:
             return f"{text}: nothing opened one, see --window-on {self._plan.trigger}"
         if self._plan.after.is_time and not self._waits_for_mark:
             return text
@@ -411,8 +430,7 @@ class PlannedWindows(Windows):
 
     @property
     def _waits_for_mark(self) -> bool:
-        length = self._plan.length
-        return not self._is_open and length is not None and not length.is_time
+        return not self._is_open and self._is_in_steps
 
     def _next_step(self) -> None:
         self._advance(is_at_mark=True)

@@ -459,11 +459,13 @@ py::object whole_steps() {
   return facts;
 }
 
-/// The name of the kind is one of `kMarks`.
-void note_step(std::string_view mark, std::string_view name) {
+/// The name of the kind is one of `kMarks`. Returns whether a session records it.
+bool note_step(std::string_view mark, std::string_view name) {
   auto found = std::find(kMarks.begin(), kMarks.end(), mark);
-  if (found != kMarks.end() && session_state().wants_steps)
+  bool is_recorded = found != kMarks.end() && session_state().wants_steps;
+  if (is_recorded)
     mark_step(static_cast<StepMark>(found - kMarks.begin()), name);
+  return is_recorded;
 }
 
 // How a recorded process ends: uncaught errors are shown as the interpreter shows them, and the

@@ -9,11 +9,21 @@ import pytest
 
 import proton_bench as proton
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import read_profile
+from proton_bench.formats.registry import read_profile, read_steps
+from proton_bench.model.steps import Steps
 
 pytest.importorskip("proton_bench._native")
 
-from proton_bench.recording.session.windows import Amount, StepCount, WindowPlan, schedule
+from proton_bench.recording.session.options import SessionOptions
+from proton_bench.recording.session.recording import open_session
+from proton_bench.recording.session.steps import mark_step
+from proton_bench.recording.session.windows import (
+    Amount,
+    PlannedWindows,
+    StepCount,
+    WindowPlan,
+    schedule,
+)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +92,7 @@ def test_the_best_mark_of_a_program_counts_its_steps() -> None:
     counted = [count.add(mark) for mark in ("optimizer", "optimizer", "declared", "optimizer")]
 
     assert counted == [True, True, True, False]
-    assert (count.by, count.over) == ("declared", 1)
+    assert (count.by, count.over) == ("declared", 2)  # a better mark takes no step back
 
 
 def test_a_schedule_does_what_torchs_does() -> None:
@@ -190,3 +200,85 @@ def test_what_is_no_schedule_is_refused(tmp_path: Path, wrong: Any) -> None:
 def test_files_of_windows_need_a_name() -> None:
     with pytest.raises(UsageError, match="name="):
         proton.start("-", backend="cpu", schedule=schedule(wait=0, warmup=0, active=1))
+
+
+def planned(folder: Path, **texts: str) -> PlannedWindows:
+    plan = WindowPlan.read({name.replace("_", "-"): text for name, text in texts.items()})
+    options = SessionOptions(name=folder / "out", backend="cpu", samples_host=True)
+    return PlannedWindows(plan, options, ("proton",))
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_kept"),
+    [
+        ({"steps": "3:5"}, False),  # begins after the last step
+        ({"steps": "0:5"}, True),
+        ({"after": "3"}, True),
+        ({"after": "3", "for": "1m"}, True),
+    ],
+)
+def test_only_a_window_of_steps_that_has_none_is_spare(
+    tmp_path: Path, texts: dict[str, str], is_kept: bool
+) -> None:
+    windows = planned(tmp_path, each="", **texts)
+    run_steps(3)
+
+    windows.end()
+    windows.session.finalize(())
+
+    assert (windows.opened, windows.session.has_window) == (1, is_kept)
+
+
+def test_a_better_mark_takes_no_step_back(tmp_path: Path) -> None:
+    windows = planned(tmp_path, after="10")
+    for _ in range(12):
+        mark_step("optimizer", "SGD")
+    run_steps(4)  # the first of them ends the step of the last optimizer
+
+    windows.end()
+    windows.session.finalize(())
+
+    (window,) = windows.session.windows
+    assert (window["first_step"], window["steps"]) == (10, 5)
+    assert windows.session.skipped_steps == (11, 11)
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_windows_beside_a_session_leave_its_steps_alone(tmp_path: Path, follows: bool) -> None:
+    whole = open_session(
+        SessionOptions(name=tmp_path / "whole", backend="cpu", samples_host=follows)
+    )
+    plan = schedule(wait=3, warmup=0, active=2)
+    # A block follows the steps, too.
+    with proton.profiled(tmp_path / "own", shows=False, backend="cpu", schedule=plan):
+        run_steps(40)
+    whole.finalize(("proton",))
+
+    (profile,) = read_steps([tmp_path / "whole.proton"])
+    steps = Steps.of(profile.provenance)
+    assert (steps is not None) == follows
+    assert steps is None or (steps.first, steps.count, steps.begun) == (17, 16, 40)
+
+
+def test_a_trigger_that_came_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    windows = planned(tmp_path, window_on=f"file:{tmp_path / 'on'}", **{"for": "3"})
+    windows.switch(on=True)
+    missed = windows.missed()
+    windows.end()
+    windows.session.finalize(())
+
+    assert "proton_bench.step()" in missed
+    assert "--window-on" not in missed
+
+
+def test_a_mark_that_ends_a_window_begins_the_next_one(tmp_path: Path) -> None:
+    plan = schedule(wait=0, warmup=0, active=6)
+    with proton.profiled(tmp_path / "own", shows=False, backend="cpu", schedule=plan):
+        run_steps(12)
+
+    profiles = read_steps([tmp_path / f"own.w{number}.proton" for number in (1, 2)])
+    steps = [Steps.of(each.provenance) for each in profiles]
+    assert [(each.first, each.count, each.begun) for each in steps if each] == [
+        (3, 2, 6),
+        (8, 2, 12),
+    ]
