@@ -94,8 +94,19 @@ def _length(facts: Any) -> int | None:
     started, ended = (facts.get(f"{what}_time_ns") for what in ("start", "end"))
     if type(started) is not int or type(ended) is not int:  # a flag is an int too
         return None
+    windows = facts.get("windows")
     length = ended - started
+    if isinstance(windows, tuple):
+        # Only the newest are kept.
+        length = _windows_ns(windows, ended) if facts.get("window_count") == len(windows) else 0
     return length if 0 < length < _MOST_NS else None
+
+
+def _windows_ns(windows: tuple[Any, ...], ended: int) -> int:
+    """Return the length of windows, of which the last one was open when the file was written."""
+    known = [window for window in windows if isinstance(window, Mapping)]
+    bounds = [(window.get("begin_ns"), window.get("end_ns", ended)) for window in known]
+    return sum(end - begin for begin, end in bounds if type(begin) is type(end) is int)
 
 
 def _outermost_ns(profile: Profile) -> float | None:

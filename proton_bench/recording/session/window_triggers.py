@@ -20,7 +20,8 @@ from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 
-_UNCATCHABLE = ("SIGKILL", "SIGSTOP")
+# They cannot be caught, or end the program.
+_REFUSED = ("SIGKILL", "SIGSTOP", "SIGINT", "SIGTERM", "SIGSEGV")
 # Of the runtime and of the driver; whether a window opens.
 _PROFILER_CALLS = {
     "cudaProfilerStart": True,
@@ -49,7 +50,7 @@ def checked_trigger(text: str) -> str:
     kind, _, name = text.partition(":")
     if kind == "file" and name:
         return f"file:{os.path.abspath(name)}"
-    is_signal = text in signal.Signals.__members__ and text not in _UNCATCHABLE
+    is_signal = text in signal.Signals.__members__ and text not in _REFUSED
     if text == "cuda" or (kind == "nvtx" and name) or is_signal:
         return text
     raise UsageError(
@@ -75,13 +76,23 @@ def watch_trigger(text: str, windows: Switched) -> Callable[[], None]:
         changes.on_import("torch.cuda.nvtx", lambda nvtx: _watch_torch(changes, nvtx, ranges))
         changes.on_import("nvtx", lambda nvtx: _watch_nvtx(changes, nvtx, ranges))
     elif kind != "file":
-        _handle(signal.Signals[kind], windows)
+        _handle(changes, signal.Signals[kind], windows)
     return changes.close
 
 
-def _handle(number: signal.Signals, windows: Switched) -> None:
+def _handle(changes: _Changes, number: signal.Signals, windows: Switched) -> None:
+    def toggle(*_: object) -> None:
+        windows.toggle()
+
+    def undo() -> None:
+        # The default would end the program, should one more come.
+        if callable(former) and signal.getsignal(number) is toggle:
+            with contextlib.suppress(ValueError):  # not on the main thread
+                signal.signal(number, former)
+
     try:
-        signal.signal(number, lambda *_: windows.toggle())
+        former = signal.signal(number, toggle)
+        changes.callback(undo)
     except ValueError:
         warn(
             f"process {os.getpid()} has no windows by {number.name}: torch was not imported on its "
@@ -146,7 +157,7 @@ class _Ranges:
     def __init__(self, name: str, windows: Switched) -> None:
         self._name = name
         self._windows = windows
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._open = 0
         self._local = threading.local()
 
@@ -168,8 +179,7 @@ class _Ranges:
     def _change(self, by: int) -> None:
         with self._lock:
             self._open += by
-            is_open = self._open > 0
-        self._windows.switch(on=is_open)
+            self._windows.switch(on=self._open > 0)
 
     def pushing(
         self, original: Callable[..., Any], *, place: int = 0, key: str = "msg"

@@ -12,6 +12,7 @@ from proton_bench.analysis.accounting.host_time import (
     RunTime,
     host_paths,
     own_lines,
+    run_ns,
     run_time_of,
 )
 from proton_bench.analysis.metrics.derive import default_metrics, derive
@@ -46,6 +47,23 @@ def host_profile(*, idle: bool = False, device: str = "CPU", **facts: Any) -> Pr
             metrics[IDLE] = idle_seconds * SECOND
         top = builder.add(top, name, FrameKind.PYTHON, metrics=metrics)
     return replace(builder.build(), provenance=Provenance({**FACTS, **facts}))
+
+
+@pytest.mark.parametrize(
+    ("facts", "seconds"),
+    [
+        ({"recorded_ns": 3 * SECOND}, 3),
+        ({"window_count": 2}, 6),  # the second was open when the file was written
+        ({"window_count": 3}, None),  # one is not known any more
+        ({"window_count": 2, "recorded_ns": 3 * SECOND}, 3),
+    ],
+)
+def test_a_run_is_as_long_as_its_windows(facts: dict[str, int], seconds: int | None) -> None:
+    windows = ({"begin_ns": 6 * SECOND, "end_ns": 8 * SECOND}, {"begin_ns": 11 * SECOND})
+
+    length = run_ns(host_profile(windows=windows, **facts))
+
+    assert length == (None if seconds is None else seconds * SECOND)
 
 
 def test_the_time_of_a_run_is_split_between_recorded_work_and_the_rest() -> None:

@@ -50,7 +50,7 @@ def module(name: str, **contents: object) -> ModuleType:
     return made
 
 
-@pytest.mark.parametrize("text", ["cuda", "nvtx:a:b", "SIGUSR2", "SIGTERM"])
+@pytest.mark.parametrize("text", ["cuda", "nvtx:a:b", "SIGUSR2", "SIGHUP"])
 def test_triggers_are_taken_as_they_are(text: str) -> None:
     assert checked_trigger(text) == text
 
@@ -63,7 +63,9 @@ def test_the_path_of_a_file_is_made_absolute(
     assert checked_trigger("file:on") == f"file:{tmp_path / 'on'}"
 
 
-@pytest.mark.parametrize("text", ["", "x", "nvtx:", "file:", "SIGKILL", "SIGNOTHING", "SIG_DFL"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "nvtx:", "file:", "SIGKILL", "SIGINT", "SIGSEGV", "SIGNOTHING", "SIG_DFL"]
+)
 def test_unknown_triggers_name_the_known_ones(text: str) -> None:
     with pytest.raises(UsageError, match="cuda, nvtx:NAME"):
         checked_trigger(text)
@@ -150,3 +152,18 @@ def test_a_signal_toggles(watch: Callable[..., Switch]) -> None:
         signal.signal(signal.SIGUSR2, before)
 
     assert switch.states == ["toggle"]
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_handler_of_the_program_is_put_back(is_kept: bool) -> None:
+    def theirs(*_: object) -> None: ...
+
+    before = signal.signal(signal.SIGUSR2, theirs if is_kept else signal.SIG_DFL)
+    try:
+        switch = Switch()
+        watch_trigger("SIGUSR2", switch)()
+        after = signal.getsignal(signal.SIGUSR2)
+        assert (after is theirs) == is_kept
+        assert after is not signal.SIG_DFL  # a late signal ends no program
+    finally:
+        signal.signal(signal.SIGUSR2, before)
