@@ -141,8 +141,11 @@ uint32_t Session::context_depth() {
   uint32_t generation = tree_->generation();
   ContextTree &tree = ContextTree::instance();
   uint32_t depth = 0;
-  for (ContextId id = this_thread().stack.own(); id != 0; id = tree.node(id).parent)
-    depth += !is_hidden(source_, tree.node(id).kind) && tree.node(id).generation >= generation;
+  for (ContextId id = this_thread().stack.own(); id != 0; id = tree.node(id).parent) {
+    const FrameKind kind = tree.node(id).kind;
+    const bool is_counted = kind != FrameKind::kState && !is_hidden(source_, kind);
+    depth += is_counted && tree.node(id).generation >= generation;
+  }
   return depth;
 }
 

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, cast
 from weakref import WeakSet
 
+from proton_bench.flags import flags
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.native import native
 
@@ -22,7 +23,9 @@ def in_task() -> bool:
     is_of_trio = getattr(trio, "in_trio_task", bool)()
     if not is_of_trio and not getattr(asyncio, "_get_running_loop", bool)():
         return False
-    _follow_starts()
+    global _has_tasks
+    _has_tasks = True
+    follow_tasks()
     if is_of_trio and trio.current_trio_token() not in _trio_runs:
         _trio_runs.add(trio.current_trio_token())
         trio.add_instrument(_TrioSteps())
@@ -64,14 +67,20 @@ def _submit(original: _Function) -> _Function:
     @functools.wraps(original)
     def submit(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         path = native.path_of_task()
-        if path is not None:
+        if path is not None and not _pickles(executor):
             function = functools.partial(_run_below, path, function)
         return original(executor, function, *args, **kwargs)
 
     return submit
 
 
-def _run_below(path: object, function: _Function, *args: Any, **kwargs: Any) -> Any:
+def _pickles(executor: object) -> bool:
+    """Whether it runs functions in other interpreters, where nothing is recorded."""
+    interpreters = sys.modules.get("concurrent.futures.interpreter")
+    return isinstance(executor, getattr(interpreters, "InterpreterPoolExecutor", ()))
+
+
+def _run_below(path: object, function: _Function, /, *args: Any, **kwargs: Any) -> Any:
     before = native.set_base(path)
     try:
         return function(*args, **kwargs)
@@ -103,10 +112,12 @@ _STARTS = (
 _imports: list[ImportCallback] = []
 _undo: list[Callable[[], None]] = []
 _trio_runs: WeakSet[Any] = WeakSet()
+_has_tasks = False  # a scope was opened in one; it may be open still
 
 
-def _follow_starts() -> None:
-    if _imports:
+def follow_tasks() -> None:
+    """Have what tasks start land below them, if there were tasks and a session lives."""
+    if _imports or not _has_tasks or not flags.profiling_on:
         return
     for module, place, wrap in _STARTS:
         _imports.append(ImportCallback(module, functools.partial(_replace, place=place, wrap=wrap)))
@@ -114,9 +125,12 @@ def _follow_starts() -> None:
 
 def _replace(module: ModuleType, *, place: str, wrap: Callable[[_Function], _Function]) -> None:
     *owners, name = place.split(".")
-    owner: Any = functools.reduce(getattr, owners, module)
+    try:
+        owner: Any = functools.reduce(getattr, owners, module)
+        original = getattr(owner, name)
+    except AttributeError:
+        return  # another version of the library
     is_own = name in vars(owner)
-    original = getattr(owner, name)
     ours = wrap(original)
     setattr(owner, name, ours)
 
@@ -135,7 +149,7 @@ def leave_tasks() -> None:
     """Put back what was replaced: no session lives."""
     for waiting in _imports:
         waiting.cancel()
-    for restore in _undo:
+    for restore in reversed(_undo):
         restore()
     _imports.clear()
     _undo.clear()

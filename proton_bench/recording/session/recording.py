@@ -23,7 +23,7 @@ from proton_bench.recording.children.child_profiles import (
     add_counts,
     merge_added,
 )
-from proton_bench.recording.context.tasks import leave_tasks
+from proton_bench.recording.context.tasks import follow_tasks, leave_tasks
 from proton_bench.recording.counters.ceilings import ceiling_facts
 from proton_bench.recording.counters.gpm import wants_bursts, wants_gpm
 from proton_bench.recording.counters.store import PhaseJoiner, store_counters
@@ -685,6 +685,7 @@ def _start(plan: CapturePlan, *, is_dormant: bool) -> Session:
             session.activate()
         undo.pop_all()
     flags.profiling_on = True
+    follow_tasks()
     flags.upstream_shape |= plan.upstream_shape
     return session
 

@@ -24,11 +24,11 @@ PyObject *enter_frame(PyObject *name_object, FrameKind kind) {
     const TimedCall call;
     PythonText name(name_object, "name");
     SessionState now = session_state();
+    ThreadState &thread = thread_for_scope();
     if (!now.active) {
-      this_thread().stack.push_noop(name.name(), kind);
+      thread.stack.push_noop(name.name(), kind);
       Py_RETURN_NONE;
     }
-    ThreadState &thread = thread_for_scope();
     bool is_scope = kind != FrameKind::kKernel;
     const StackEntry &entry =
         is_scope ? open_scope(name.name(), kind, now) : thread.stack.push(name.name(), kind, now);
@@ -124,14 +124,16 @@ PyObject *exit_op(PyObject *, PyObject *const *args, Py_ssize_t count) {
 PyObject *enter_state(PyObject *, PyObject *name_object) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     PythonText name(name_object, "name");
-    this_thread().stack.enter_state(name.text(), session_state());
+    thread_for_scope().stack.enter_state(name.text(), session_state());
     Py_RETURN_NONE;
   });
 }
 
 PyObject *exit_state(PyObject *, PyObject *) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
-    this_thread().stack.exit_state(session_state());
+    ThreadState &thread = this_thread();
+    thread.stack.exit_state(session_state());
+    scopes_changed(thread);
     Py_RETURN_NONE;
   });
 }
@@ -208,7 +210,10 @@ py::dict list_frames() {
 void bind_python_frames(py::module_ &module) {
   module.def("python_frames", &list_frames);
   // Registered early and therefore called late: after the last profiles are written.
-  py::module_::import("atexit").attr("register")(py::cpp_function(&end_python_calls));
+  py::module_::import("atexit").attr("register")(py::cpp_function([] {
+    set_task_source(nullptr); // the interpreter frees the states of threads that still run
+    end_python_calls();
+  }));
   static const int forks = pthread_atfork(nullptr, nullptr, forget_python_calls_after_fork);
   static_cast<void>(forks);
   module.attr("python_frame_walk") = python_frames::kNeedsGil ? "public" : "raw";

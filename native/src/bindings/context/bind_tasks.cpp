@@ -65,8 +65,10 @@ PyObject *context_died(PyObject *address, PyObject *) {
 void add_task(ThreadState &thread, PyObject *context, py::object inherited) {
   static PyMethodDef method{"context_died", context_died, METH_O, nullptr};
   auto address = py::reinterpret_steal<py::object>(PyLong_FromVoidPtr(context));
-  auto callback = py::reinterpret_steal<py::object>(PyCFunction_New(&method, address.ptr()));
-  auto watch = py::reinterpret_steal<py::object>(PyWeakref_NewRef(context, callback.ptr()));
+  auto callback = py::reinterpret_steal<py::object>(
+      address ? PyCFunction_New(&method, address.ptr()) : nullptr);
+  auto watch = py::reinterpret_steal<py::object>(
+      callback ? PyWeakref_NewRef(context, callback.ptr()) : nullptr);
   if (!watch)
     throw py::error_already_set();
   ContextId base = inherited ? id_of(inherited.ptr()) : thread.stack.own();
@@ -86,6 +88,11 @@ py::object inherited_path() {
   if (PyContextVar_Get(g_path, nullptr, &value) != 0)
     throw py::error_already_set();
   return as_path(value);
+}
+
+/// Whether `set_base` says where the thread stands: the context may be that of other work.
+bool has_base(ThreadState &thread) noexcept {
+  return !thread.tasks.on_stack() && thread.stack.empty_base() != 0;
 }
 
 bool in_task() {
@@ -118,6 +125,8 @@ PyObject *begin_below(PyObject *, PyObject *context) {
 /// The path of the scopes that are open in the running context; None outside of tasks.
 PyObject *path_of_task(PyObject *, PyObject *) {
   return guarded<PyObject *>(nullptr, [] {
+    if (ThreadState &thread = this_thread(); has_base(thread))
+      return path_of(thread.stack);
     py::object path = inherited_path();
     return path ? path.release().ptr() : Py_NewRef(Py_None);
   });
@@ -149,7 +158,7 @@ void check_task(ThreadState &thread) {
   PyObject *context = state->context;
   if (!context || thread.tasks.has(context))
     return;
-  py::object inherited = inherited_path();
+  py::object inherited = has_base(thread) ? py::object() : inherited_path();
   if (inherited || in_task())
     add_task(thread, context, std::move(inherited));
 }

@@ -338,10 +338,12 @@ bool ShadowStack::end_from_elsewhere(uint32_t index, uint64_t scope_id) noexcept
 void ShadowStack::take_asked(const SessionState &now) noexcept {
   Asked *asked = asked_.exchange(nullptr, std::memory_order_acquire);
   while (asked) {
-    if (find(asked->index, asked->scope_id))
+    if (find(asked->index, asked->scope_id)) {
       end(asked->index, now);
-    else
+    } else {
       end_aside(asked->scope_id, now);
+      forget_expired(asked->scope_id);
+    }
     delete std::exchange(asked, asked->next);
   }
   pop_ended(now);
@@ -438,12 +440,22 @@ void note(const StackEntry &entry, const SessionState &now) noexcept {
 
 } // namespace
 
-void ShadowStack::drop(Frames &frames, const SessionState &now) noexcept {
+std::vector<StackEntry> ShadowStack::drop(Frames &frames, const SessionState &now) noexcept {
   for (const StackEntry &entry : frames.entries)
     note(entry, now);
   frames_[frames.place] = frames_.back();
   frames_[frames.place]->place = frames.place;
   frames_.pop_back();
+  return std::move(frames.entries);
+}
+
+/// They may stay among a later thread's, while their contexts live. [lock held]
+void ShadowStack::clear_aside() noexcept {
+  for (Frames *frames : frames_) {
+    frames->entries.clear();
+    frames->states.clear();
+    frames->base = 0;
+  }
 }
 
 void ShadowStack::exchange(Frames &from, Frames &to) {
@@ -483,8 +495,7 @@ void ShadowStack::leave(const SessionState &now) noexcept {
   {
     std::lock_guard lock(frames_mutex());
     for_each_entry([&](const StackEntry &entry) { note(entry, now); });
-    for (Frames *frames : frames_)
-      frames->entries.clear();
+    clear_aside();
   }
   base_.store(0, std::memory_order_release);
   publish(now);
@@ -499,8 +510,7 @@ void ShadowStack::clear() noexcept {
   held_.store(0, std::memory_order_release);
   base_.store(0, std::memory_order_release);
   states_.clear();
-  for (Frames *frames : frames_)
-    frames->entries.clear();
+  clear_aside();
 }
 
 namespace {
@@ -519,22 +529,27 @@ Expired &expired() {
 
 } // namespace
 
-void keep_expired(ShadowStack &stack, uint32_t thread) noexcept {
+void keep_expired(const std::vector<StackEntry> &entries, uint32_t thread) noexcept {
+  if (entries.empty())
+    return;
   try {
-    std::vector<StackEntry> held;
-    {
-      std::lock_guard lock(ShadowStack::frames_mutex());
-      stack.for_each_entry([&](const StackEntry &entry) {
-        if (entry.is_held && !entry.has_ended())
-          held.push_back(entry);
-      });
-    }
     Expired &all = expired();
     std::lock_guard lock(all.mutex);
-    for (const StackEntry &entry : held)
-      all.scopes[entry.scope_id()] = {entry.id.load(), entry.start(), thread};
+    for (const StackEntry &entry : entries)
+      if (entry.is_held && !entry.has_ended())
+        all.scopes[entry.scope_id()] = {entry.id.load(), entry.start(), thread};
   } catch (...) { // no memory: they end without a time
   }
+}
+
+void keep_expired(ShadowStack &stack, uint32_t thread) noexcept {
+  std::vector<StackEntry> entries;
+  try {
+    std::lock_guard lock(ShadowStack::frames_mutex());
+    stack.for_each_entry([&](const StackEntry &entry) { entries.push_back(entry); });
+  } catch (...) { // no memory
+  }
+  keep_expired(entries, thread);
 }
 
 bool hold_path(ContextId id) noexcept {

@@ -238,8 +238,9 @@ public:
   }
   /// Knows the frames from now on. May throw std::bad_alloc. [lock held]
   void add(Frames &frames);
-  /// Forgets what stands in `frames`, for records of this epoch. [any thread, lock held]
-  void drop(Frames &frames, const SessionState &now) noexcept;
+  /// Forgets the frames, noted for records of this epoch; returns what stood in them. [any thread,
+  /// lock held]
+  std::vector<StackEntry> drop(Frames &frames, const SessionState &now) noexcept;
   /// Puts what is on the stack into `from`, and what stands in `to` on the stack. May throw
   /// std::bad_alloc, and then changes nothing. Call `publish` without the lock. [lock held]
   void exchange(Frames &from, Frames &to);
@@ -269,6 +270,7 @@ private:
   ContextId base() noexcept;
   bool lacks_state() noexcept;
   void publish_state(const SessionState &now) noexcept;
+  void clear_aside() noexcept;
   void end_aside(uint64_t scope_id, const SessionState &now) noexcept;
   StackEntry &append();
   uint64_t next_scope_id() noexcept;
@@ -318,10 +320,12 @@ private:
 void set_starting_stack(const ThreadStack &thread) noexcept;
 const ShadowStack *starting_stack() noexcept;
 
-// Scopes that were open when their thread ended: an object on another thread may still close them.
+// Scopes that were open when their thread or task ended: an object elsewhere may still close them.
 // And paths that stand on no stack.
 
-/// Keeps those scopes of the stack that objects hold, before the stack is left. [ending thread]
+/// Keeps those scopes of a thread that objects hold. [any thread, noexcept]
+void keep_expired(const std::vector<StackEntry> &entries, uint32_t thread) noexcept;
+/// Same with all of a stack, before it is left. [ending thread]
 void keep_expired(ShadowStack &stack, uint32_t thread) noexcept;
 /// A scope by its number. [any thread]
 std::optional<OpenScope> find_expired(uint64_t scope_id);

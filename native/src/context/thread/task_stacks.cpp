@@ -18,15 +18,14 @@ void set_task_source(const TaskSource *source) noexcept {
   g_source.store(source, std::memory_order_release);
 }
 
-TaskStacks::Task &TaskStacks::task_of(const void *context) noexcept {
-  const TaskSource *source = g_source.load(std::memory_order_acquire);
-  for (; context; context = source->around(context))
+TaskStacks::Task &TaskStacks::task_of(const TaskSource &source, const void *context) noexcept {
+  for (; context; context = source.around(context))
     if (auto place = tasks_.find(context); place != tasks_.end())
       return *place->second;
   return home_;
 }
 
-void TaskStacks::put_on_stack(ThreadState &thread, Task &task) {
+void TaskStacks::put_on_stack(ThreadState &thread, Task &task, std::vector<StackEntry> &left) {
   if (on_stack_ == &task)
     return;
   if (CountSource source = count_source()) [[unlikely]]
@@ -35,21 +34,26 @@ void TaskStacks::put_on_stack(ThreadState &thread, Task &task) {
   on_stack_->counts = std::exchange(thread.counts, std::exchange(task.counts, {}));
   on_stack_ = &task;
   if (gone_)
-    thread.stack.drop(gone_->frames, session_state());
+    left = thread.stack.drop(gone_->frames, session_state());
   gone_.reset();
   are_there_.store(!tasks_.empty(), std::memory_order_relaxed);
 }
 
 void TaskStacks::follow(ThreadState &thread) noexcept {
-  RunningContext running = g_source.load(std::memory_order_acquire)->running();
+  const TaskSource *source = g_source.load(std::memory_order_acquire);
+  if (!source)
+    return;
+  RunningContext running = source->running();
   if (running.version == followed_)
     return;
+  std::vector<StackEntry> left;
   try {
     Lock lock(ShadowStack::frames_mutex());
-    put_on_stack(thread, task_of(running.context));
+    put_on_stack(thread, task_of(*source, running.context), left);
     followed_ = running.version;
   } catch (...) { // no memory
   }
+  keep_expired(left, thread.number);
   thread.stack.publish(session_state());
 }
 
@@ -83,7 +87,8 @@ void TaskStacks::add(ThreadState &thread, const void *context, ContextId base,
   follow(thread);
 }
 
-TaskStacks::References TaskStacks::take_out(ThreadState &thread, const void *context) noexcept {
+TaskStacks::References TaskStacks::take_out(ThreadState &thread, const void *context,
+                                            std::vector<StackEntry> &left) noexcept {
   auto place = tasks_.find(context);
   if (place == tasks_.end())
     return {};
@@ -93,7 +98,7 @@ TaskStacks::References TaskStacks::take_out(ThreadState &thread, const void *con
     task.context.store(nullptr);
     gone_ = std::move(place->second);
   } else {
-    thread.stack.drop(task.frames, session_state());
+    left = thread.stack.drop(task.frames, session_state());
   }
   tasks_.erase(place);
   are_there_.store(!tasks_.empty() || gone_, std::memory_order_relaxed);
@@ -101,16 +106,24 @@ TaskStacks::References TaskStacks::take_out(ThreadState &thread, const void *con
 }
 
 TaskStacks::References TaskStacks::drop(ThreadState &thread, const void *context) noexcept {
-  Lock lock(ShadowStack::frames_mutex());
-  return take_out(thread, context);
+  std::vector<StackEntry> left;
+  References references;
+  {
+    Lock lock(ShadowStack::frames_mutex());
+    references = take_out(thread, context, left);
+  }
+  keep_expired(left, thread.number);
+  return references;
 }
 
 TaskStacks::References TaskStacks::drop_empty(ThreadState &thread) noexcept {
   References references;
+  std::vector<StackEntry> none;
   {
     Lock lock(ShadowStack::frames_mutex());
-    if (thread.stack.depth() == 0 && !on_stack_->references.inherited)
-      references = take_out(thread, on_stack());
+    const bool is_empty = thread.stack.depth() == 0 && thread.stack.state_depth() == 0;
+    if (is_empty && !on_stack_->references.inherited)
+      references = take_out(thread, on_stack(), none);
   }
   if (references.watch) {
     renew();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "context/thread/host_range.h"
 #include "context/thread/shadow_stack.h"
@@ -26,6 +27,7 @@ struct TaskSource {
   /// The context from which a running one was entered; null: none.
   const void *(*around)(const void *context) noexcept;
 };
+/// Null: tasks are followed no more.
 void set_task_source(const TaskSource *source) noexcept;
 
 /// The tasks of one thread that opened scopes, or began below those of another one. Others share
@@ -69,9 +71,11 @@ private:
     References references;
   };
   // With the lock of the frames.
-  Task &task_of(const void *context) noexcept;
-  void put_on_stack(ThreadState &thread, Task &task);
-  References take_out(ThreadState &thread, const void *context) noexcept;
+  Task &task_of(const TaskSource &source, const void *context) noexcept;
+  // Both put scopes that went without an end into `left`, for `keep_expired`.
+  void put_on_stack(ThreadState &thread, Task &task, std::vector<StackEntry> &left);
+  References take_out(ThreadState &thread, const void *context,
+                      std::vector<StackEntry> &left) noexcept;
 
   std::atomic<bool> are_there_{false};
   bool knows_home_ = false;        ///< whether the stack does

@@ -135,6 +135,49 @@ TEST(frames_of_a_context_that_died_go_when_another_one_runs) {
   });
 }
 
+TEST(scopes_outlive_the_context_of_their_task) {
+  for (bool is_on_stack : {false, true})
+    on_a_thread([&] {
+      run(1);
+      add(1);
+      push("one").is_held = true;
+      const uint64_t number = this_thread().stack.top().scope_id();
+      if (!is_on_stack)
+        run(0);
+      CHECK_EQ(path(), is_on_stack ? "one/" : "");
+      forget(1);
+      run(0);
+      CHECK_EQ(path(), "");
+      CHECK(find_expired(number).has_value());
+      CHECK(forget_expired(number));
+    });
+}
+
+TEST(a_task_in_a_state_keeps_its_frames) {
+  on_a_thread([] {
+    run(1);
+    add(1);
+    this_thread().stack.enter_state("s", listening());
+    CHECK(!this_thread().tasks.drop_empty(this_thread()).watch);
+    this_thread().stack.exit_state(listening());
+    CHECK(this_thread().tasks.drop_empty(this_thread()).watch);
+  });
+}
+
+TEST(nothing_is_followed_without_a_source) {
+  on_a_thread([] {
+    run(1);
+    add(1);
+    push("one");
+    run(0);
+    set_task_source(nullptr);
+    CHECK_EQ(path(), "one/");
+    run(0);
+    CHECK_EQ(path(), "");
+    forget(1);
+  });
+}
+
 TEST(other_threads_see_frames_that_stand_aside) {
   on_a_thread([] {
     run(1);
@@ -166,17 +209,22 @@ TEST(other_threads_see_frames_that_stand_aside) {
 
 TEST(the_end_of_a_thread_closes_the_frames_of_its_tasks) {
   uint64_t number = 0;
+  ContextId base = 0;
   ThreadState *state = nullptr;
   on_a_thread([&] {
     state = &this_thread();
+    base = push("home").id;
     run(1);
-    add(1);
+    add(1, base);
     push("one").is_held = true;
     number = this_thread().stack.top().scope_id();
     run(0);
-    CHECK_EQ(path(), "");
+    CHECK_EQ(path(), "home/");
   });
   CHECK(!state->stack.find_scope(number));
+  std::vector<ContextId> ids;
+  state->stack.append_ids(ids);
+  CHECK(std::find(ids.begin(), ids.end(), base) == ids.end());
   CHECK(find_expired(number).has_value());
   CHECK(forget_expired(number));
   state->tasks.drop(*state, context(1));

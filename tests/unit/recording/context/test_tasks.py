@@ -448,11 +448,156 @@ def test_exit_scope_needs_a_scope_of_the_task(tree: Tree) -> None:
     assert paths(tree()) == {("request", "k"): 1}
 
 
-def test_nothing_is_replaced_without_a_session(tree: Tree, run: Runner) -> None:
+def test_submitted_functions_have_their_own_keywords(tree: Tree) -> None:
+    async def work(pool: ThreadPoolExecutor) -> str:
+        with proton.scope("request"):
+            return pool.submit("{function}{path}".format, function=1, path=2).result()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert asyncio.run(work(pool)) == "12"
+
+
+def test_functions_for_other_interpreters_stay_themselves(tree: Tree) -> None:
+    futures = pytest.importorskip("concurrent.futures.interpreter")
+
+    async def work(pool: ThreadPoolExecutor) -> int:
+        with proton.scope("request"):
+            return pool.submit(abs, -1).result()
+
+    with futures.InterpreterPoolExecutor(1) as pool:
+        assert asyncio.run(work(pool)) == 1
+
+
+def test_worker_threads_pass_on_where_they_stand(tree: Tree) -> None:
+    def outer(pool: ThreadPoolExecutor) -> None:
+        with proton.scope("inner"):
+            pool.submit(launch).result()
+
+    async def work(pool: ThreadPoolExecutor, number: int) -> None:
+        with proton.scope(f"request {number}"):
+            await asyncio.get_running_loop().run_in_executor(pool, outer, pool)
+
+    async def serve(pool: ThreadPoolExecutor) -> None:
+        await asyncio.gather(work(pool, 0), work(pool, 1))
+
+    with ThreadPoolExecutor(4) as pool:
+        asyncio.run(serve(pool))
+
+    assert paths(tree()) == {(f"request {number}", "inner", "k"): 1 for number in range(2)}
+
+
+def test_a_thread_with_a_copied_context_lands_where_its_work_does(tree: Tree) -> None:
+    def scoped() -> None:
+        with proton.scope("inner"):
+            launch()
+
+    async def work(pool: ThreadPoolExecutor, number: int) -> None:
+        with proton.scope(f"request {number}"):
+            # As a thread of a pool does that began with the context of its first request.
+            context = contexts.setdefault("first", contextvars.copy_context())
+            await asyncio.get_running_loop().run_in_executor(pool, context.run, scoped)
+
+    contexts: dict[str, contextvars.Context] = {}
+
+    async def serve(pool: ThreadPoolExecutor) -> None:
+        for number in range(2):
+            await work(pool, number)
+
+    with ThreadPoolExecutor(1) as pool:
+        asyncio.run(serve(pool))
+
+    assert paths(tree()) == {(f"request {number}", "inner", "k"): 1 for number in range(2)}
+
+
+def test_states_of_tasks_are_their_own(tree: Tree, run: Runner) -> None:
+    async def work(number: int) -> None:
+        with proton.state(f"state {number}"):
+            await asyncio.sleep(0)
+            with proton.scope(f"request {number}"):
+                await asyncio.sleep(0)
+                launch()
+            await asyncio.sleep(0)
+
+    async def serve() -> None:
+        await asyncio.gather(work(0), work(1))
+
+    run(serve())
+
+    assert paths(tree()) == {(f"request {n}", f"state {n}", "k"): 1 for n in range(2)}
+    assert native.state_depth() == 0
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_tasks_open_scopes_without_a_recording_session(tree: Tree, is_paused: bool) -> None:
+    async def work(number: int) -> None:
+        proton.enter_scope(f"request {number}")
+        await asyncio.sleep(0)
+        proton.exit_scope(f"request {number}")
+
+    async def serve() -> None:
+        await asyncio.gather(work(0), work(1))
+
+    proton.deactivate() if is_paused else proton.finalize()
+    asyncio.run(serve())
+
+    assert native.thread_depth() == 0
+
+
+def test_a_scope_that_outlives_its_task_keeps_its_time(
+    tmp_path: Path, fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backends = (fakes.make("cpu", records_wall=True),)
+    monkeypatch.setattr("proton_bench.plugin.manager.resolve_backend", lambda _: backends)
+    session = proton.start(tmp_path / "tasks", backend="cpu")
+    scopes: list[Any] = []
+
+    async def enter() -> None:
+        scopes.append(proton.scope("fixture").__enter__())
+        launch()
+
+    async def leave() -> None:
+        scopes.pop().__exit__(None, None, None)
+
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        loop.run_until_complete(loop.create_task(enter(), context=contextvars.copy_context()))
+        gc.collect()
+        loop.run_until_complete(leave())
+
+    (fixture,) = proton.data.get(session)[0]["children"]
+    assert fixture["frame"]["name"] == "fixture"
+    assert fixture["metrics"]["wall (ns)"] > 0
+
+
+def test_a_scope_over_two_sessions_is_followed_in_both(
+    tree: Tree, tmp_path: Path, run: Runner
+) -> None:
+    async def part() -> None:
+        await asyncio.sleep(0)
+        launch()
+
+    async def serve() -> dict[tuple[str, ...], int]:
+        with proton.scope("server"):
+            proton.finalize()
+            session = proton.start(tmp_path / "second")
+            with proton.scope("request"):
+                task = asyncio.create_task(part())
+            with proton.scope("other"):
+                await task
+        return paths(proton.data.get(session)[0])
+
+    assert run(serve()) == {("request", "k"): 1}
+
+
+def test_nothing_is_replaced_without_a_session(tree: Tree, tmp_path: Path, run: Runner) -> None:
     def functions() -> tuple[Any, ...]:
         return ThreadPoolExecutor.submit, asyncio.Handle._run
 
+    proton.finalize()
     before = functions()
+    run(request(0))
+    assert functions() == before
+    proton.start(tmp_path / "second")
     run(request(0))
     during = functions()
 

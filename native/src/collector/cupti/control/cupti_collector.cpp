@@ -509,9 +509,9 @@ void CuptiCollector::start(void *stream, bool warns_again) {
     self.subscription = subscribe(self, options_);
     start_sampling(self, options_);
   } catch (...) {
+    self.stream.timebase().stop(*self.library);
     self.subscription.reset();
     self.graphs.suspend();
-    self.stream.timebase().stop(*self.library);
     throw;
   }
   self.launches.arm();
@@ -553,10 +553,10 @@ void CuptiCollector::stop() {
   self.launches.disarm();
   failed += self.subscription->disable_activities();
   flush_activities(self, flags);
+  self.stream.timebase().stop(*self.library); // reads the clock of the subscriber
   failed += self.subscription->unsubscribe();
   self.subscription.reset();
   wait_for_open_calls(kOpenCallbacksMs);
-  self.stream.timebase().stop(*self.library);
   self.launches.contexts().forget_all();
   self.graphs.suspend();
   self.sink.settled(

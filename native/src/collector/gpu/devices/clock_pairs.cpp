@@ -24,17 +24,21 @@ void ClockPairs::start(Read read, const void *library) noexcept {
 
 void ClockPairs::end() noexcept {
   std::optional<Pair> last = first_ ? read_both() : std::nullopt;
+  read_.store(nullptr, std::memory_order_relaxed);
   if (last)
     drift_ns_.store(last->offset_ns - first_->offset_ns, std::memory_order_relaxed);
 }
 
 std::optional<ClockPairs::Pair> ClockPairs::read_both() const noexcept {
+  const Read read = read_.load(std::memory_order_relaxed);
+  if (!read)
+    return std::nullopt;
   Pair best{};
   int64_t shortest_ns = INT64_MAX; // the pair that was read most nearly at once
   for (int i = 0; i < kTries; ++i) {
     uint64_t vendor_ns = 0;
     int64_t before_ns = monotonic_ns();
-    if (!read_(library_, vendor_ns))
+    if (!read(library_, vendor_ns))
       return std::nullopt;
     int64_t took_ns = monotonic_ns() - before_ns;
     if (took_ns >= shortest_ns)

@@ -19,7 +19,7 @@ public:
   /// How much the vendor's clock gained on ours since `start`, until the newest pair or `end`.
   /// [any thread]
   int64_t drift_ns() const noexcept { return drift_ns_.load(std::memory_order_relaxed); }
-  /// Notes the drift up to now.
+  /// Notes the drift up to now, and reads no pair until `start`.
   void end() noexcept;
   /// Notes a pair if the last one is old. [completing thread, one at a time]
   void observe() noexcept;
@@ -33,7 +33,7 @@ private:
   std::optional<Pair> read_both() const noexcept;
   int64_t offset_at(int64_t vendor_ns) const noexcept;
 
-  Read read_ = nullptr;
+  std::atomic<Read> read_{nullptr}; ///< null: it has ended
   const void *library_ = nullptr;
   int64_t newest_ns_ = 0; ///< CLOCK_MONOTONIC of the newest pair
   std::deque<Pair> pairs_;
