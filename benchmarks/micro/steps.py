@@ -65,10 +65,7 @@ def recorded_us(work: Work, calls: int, *, follows: bool) -> float:
     try:
         for _ in range(calls // 10):
             work()
-        begin = _now_ns()
-        for _ in range(calls):
-            work()
-        return (_now_ns() - begin) / calls / 1e3
+        return mean_us(work, calls)
     finally:
         session.finalize(())
 
@@ -82,10 +79,15 @@ def resting_us(work: Work, calls: int, windows: int | None) -> float:
             proton.step()
             for _ in range(calls // 10):
                 work()
-        begin = _now_ns()
-        for _ in range(calls):
-            work()
-        return (_now_ns() - begin) / calls / 1e3
+        return mean_us(work, calls)
+
+
+def mean_us(work: Work, calls: int) -> float:
+    """Return the mean time of a call."""
+    begin = _now_ns()
+    for _ in range(calls):
+        work()
+    return (_now_ns() - begin) / calls / 1e3
 
 
 def _now_ns() -> int:

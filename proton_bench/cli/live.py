@@ -54,7 +54,7 @@ def watch(target: Path, *, once: bool, as_json: bool, waiting: Waiting | None = 
         waiting: How to wait.
 
     Raises:
-        UsageError: There is no such process or file, it is not recorded, or the output is not a
+        UsageError: The process or file does not exist, it is not recorded, or the output is not a
             terminal.
     """
     console = open_console()

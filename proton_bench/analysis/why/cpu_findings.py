@@ -71,7 +71,7 @@ def other_code_ns(run: WholeRun) -> float:
         other_ns = times.host_not_recorded_ns - (times.imports_ns or 0)
         compiled_ns = sum(ns for stage, ns in run.compilation.stages if stage != IN_RANGES)
         return max(other_ns - compiled_ns, 0.0)
-    # Few steps have no samples; what a whole run did before its work is no finding.
+    # A few steps have no samples. Of a whole run this would be mostly its start.
     return recorded.parts.get("not recorded", 0.0) if recorded and run.word == "step" else 0.0
 
 

@@ -68,7 +68,7 @@ def start_host_samples(session: int, rate_hz: float) -> None:
 
 
 def prepare_host_samples(rate_hz: float) -> None:
-    """Make the calling thread the main one of the program, whoever starts to take samples."""
+    """Make the calling thread the main one of the program, also if another starts the samples."""
     global _sampler
     if rate_hz and _sampler is None:
         _sampler = native.HostSampler(rate_hz)

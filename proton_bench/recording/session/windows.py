@@ -535,7 +535,7 @@ class ScheduledWindows(Windows):
         is_apart: See `Windows`.
 
     Raises:
-        UsageError: It is no schedule, or the files of windows have no name.
+        UsageError: It is not a schedule, or the files of windows have no name.
     """
 
     marks = frozenset({"declared"})

@@ -69,8 +69,8 @@ py::tuple described(uint32_t depth, ContextId id) {
                         py::make_tuple(text, static_cast<int>(frame.kind), frame.generation));
 }
 
-/// Open frames of the calling thread, outermost first. Those below which a task began are no part
-/// of its stack: their depth is 0.
+/// Open frames of the calling thread, outermost first. Frames below which a task began do
+/// not belong to its stack and have depth 0.
 py::list open_frames() {
   py::list frames;
   ShadowStack &stack = this_thread().stack;

@@ -54,7 +54,7 @@ def test_each_compilation_is_a_scope_until_it_is_unwatched(
     with proton.scope("model"):
         handler.compile()
         handler.compile()
-        for end in handler.end:  # one that nobody saw begin
+        for end in handler.end:  # an end without a beginning
             end(None)
     unwatch()
     handler.compile()
