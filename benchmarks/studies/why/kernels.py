@@ -284,3 +284,51 @@ def strided_cache(values, out, rounds, STRIDE: tl.constexpr, WIDTH: tl.constexpr
     for number in range(rounds):
         found += tl.load(values + places + (number & 31), cache_modifier=".ca")
     tl.store(out + tl.program_id(0), tl.sum(found))
+
+
+@triton.jit
+def field_sum(records, out, FIELDS: tl.constexpr, WIDTH: tl.constexpr):
+    """Read one field of records that lie one after the other."""
+    places = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
+    tl.store(out + tl.program_id(0), tl.sum(tl.load(records + places * FIELDS)))
+
+
+@triton.jit
+def column_softmax(values, out, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """Softmax down each column of a row-major matrix, a program per column."""
+    places = tl.arange(0, ROWS).to(tl.int64) * WIDTH + tl.program_id(0)
+    found = tl.load(values + places)
+    grown = tl.exp(found - tl.max(found))
+    tl.store(out + places, grown / tl.sum(grown))
+
+
+@triton.jit
+def sigmoids(out, rounds, WIDTH: tl.constexpr):
+    """An exponential and a reciprocal, with the arithmetic around them."""
+    places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    values = tl.load(out + places)
+    for _ in range(rounds):
+        for _ in tl.static_range(4):
+            values = tl.sigmoid(values)
+    tl.store(out + places, values)
+
+
+@triton.jit
+def reductions(out, rounds):
+    """Sums of a block, one after the other: its warps meet at barriers for each."""
+    places = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    values = tl.load(out + places)
+    for _ in range(rounds):
+        values = values * 0.5 + tl.sum(values) * 0.0001
+    tl.store(out + places, values)
+
+
+@triton.jit
+def ragged_rows(values, starts, out, WIDTH: tl.constexpr):
+    """Sum rows of different lengths, a program per row."""
+    begin, end = tl.load(starts + tl.program_id(0)), tl.load(starts + tl.program_id(0) + 1)
+    found = tl.zeros((WIDTH,), tl.float32)
+    for place in range(begin, end, WIDTH):
+        places = place + tl.arange(0, WIDTH)
+        found += tl.load(values + places, mask=places < end, other=0.0)
+    tl.store(out + tl.program_id(0), tl.sum(found))

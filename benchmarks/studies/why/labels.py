@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -70,11 +71,20 @@ LABELS = (
         "values of 1024 bytes a lane",
     ),
     Label("copy-engine", ("copy-engine",), "64 MiB from pinned memory of the host"),
+    Label("field", ("uncoalesced", "memory:dram"), "one field of records of 64 bytes"),
+    Label("column-softmax", ("uncoalesced", "memory:l2"), "softmax down columns"),
+    Label("take", ("uncoalesced", "memory:dram", "memory:l2"), "torch.take in a random order"),
+    Label("scatter-add", ("contention",), "torch's scatter_add_ of 16 M values to 16 places"),
+    Label("sigmoids", ("compute:xu",), "exponentials and reciprocals in registers"),
+    Label("reductions", ("latency",), "sums of blocks of 32 warps, one after the other"),
+    Label("ragged", ("tail",), "rows of which each fortieth is sixty times as long"),
 )
+# A run of its own: what its first finding should be.
+LOADER = Label("loader", ("input-bound",), "a DataLoader that is slower than the training step")
 
 
-def shuffled_labels() -> list[str]:
+def shuffled_labels(names: Sequence[str]) -> list[str]:
     """Return the names in the order of the program's first round."""
-    names = [label.name for label in LABELS]
+    names = list(names)
     random.Random(SEED).shuffle(names)
     return names

@@ -35,7 +35,17 @@ def _memory() -> dict[str, Work]:
     host = torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True)
     device = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
     width = 4096
+    far = torch.randint(0, size, (1 << 25,), device="cuda")
+    few = torch.randint(0, 16, (1 << 24,), device="cuda")
     return {
+        "field": lambda: kernels.field_sum[(size // 16 // 1024,)](
+            values, out, FIELDS=16, WIDTH=1024
+        ),
+        "column-softmax": lambda: kernels.column_softmax[(8192,)](
+            values, out, ROWS=4096, WIDTH=8192, num_warps=8
+        ),
+        "take": lambda: torch.take(values, far),
+        "scatter-add": lambda: out[:16].scatter_add_(0, few, values[: 1 << 24]),
         "dram-copy": lambda: out.copy_(values),
         "dram-read": lambda: kernels.total[(size // width,)](values, out, size, WIDTH=width),
         "dram-write": lambda: kernels.fill[(size // 1024,)](out, size, WIDTH=1024),
@@ -103,6 +113,7 @@ def _compute() -> dict[str, Work]:
         "fp64-fma": lambda: fma_chains[(blocks,)](double, 1.0001, 128),
         "integers": lambda: kernels.integers[(blocks,)](whole, 128, WIDTH=1024),
         "exponents": lambda: kernels.exponents[(blocks,)](single, 128, WIDTH=1024),
+        "sigmoids": lambda: kernels.sigmoids[(blocks,)](single, 128, WIDTH=1024),
         "roots": lambda: kernels.roots[(blocks,)](single, 128, WIDTH=1024),
         "issue-bound": lambda: kernels.issue[(blocks,)](whole, 256, WIDTH=1024),
     }
@@ -125,6 +136,7 @@ def _latency() -> dict[str, Work]:
         ),
         "latency-scoreboard": lambda: kernels.chase[(count,)](following, ends, 400, num_warps=1),
         "latency-barrier": lambda: kernels.barriers[(2 * count,)](numbers, 400, num_warps=32),
+        "reductions": lambda: kernels.reductions[(2 * count,)](out, 1000, num_warps=32),
         "atomics": lambda: kernels.atomics[(4 * count,)](numbers, 60),
         "one-atomic": lambda: kernels.one_atomic[(8 * count,)](numbers, 120, num_warps=1),
         "spills": lambda: kernels.spills[(8 * count,)](wide, held, 20, WIDTH=8192, num_warps=1),
@@ -134,7 +146,12 @@ def _latency() -> dict[str, Work]:
 def _grids() -> dict[str, Work]:
     blocks = _BLOCKS_PER_SM * _multiprocessors()
     out = torch.zeros(blocks * 1024, device="cuda")
+    lengths = torch.full((blocks,), 1 << 14, dtype=torch.int32)
+    lengths[::40] *= 60
+    starts = torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0, dtype=torch.int32)])
+    starts, values = starts.cuda(), torch.zeros(int(lengths.sum()), device="cuda")
     return {
+        "ragged": lambda: kernels.ragged_rows[(blocks,)](values, starts, out, WIDTH=1024),
         "tail": lambda: kernels.uneven[(blocks,)](out, 1.0001, 64, WIDTH=1024),
         "small-grid": lambda: fma_chains[(8,)](out, 1.0001, 4000),
     }
@@ -150,10 +167,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--slice-ms", type=float, default=20.0, help="time of a kernel per round")
     parser.add_argument("--mixed", action="store_true", help="single launches in a random order")
+    parser.add_argument("--only", default="", help="names of labels with commas between them")
     options = parser.parse_args()
+    only = options.only.split(",") if options.only else [label.name for label in LABELS]
     with proton.scope("warm-up"):
         work = make_work()
-        lengths_s = {name: _length_s(launch) for name, launch in work.items()}
+        lengths_s = {name: _length_s(launch) for name, launch in work.items() if name in only}
     launches = {
         name: max(2, round(options.slice_ms / 1e3 / length_s))
         for name, length_s in lengths_s.items()
@@ -161,7 +180,7 @@ def main() -> None:
     chance = random.Random(SEED)
     torch.cuda.cudart().cudaProfilerStart()  # Nsight Compute counts from here on
     for _ in range(options.rounds):
-        order = [label.name for label in LABELS]
+        order = list(only)
         if options.mixed:
             order = [name for name in order for _ in range(launches[name])]
         chance.shuffle(order)

@@ -2,7 +2,8 @@
 
 Records `program` by `counters`, all kernels mixed and each alone for a while, and with samples of
 program counters, whose stall reasons are added for a second verdict. Nsight Compute counts it once
-more where there is `ncu`. Prints a line per kernel: its label, the verdicts, and the units that
+more where there is `ncu`. A training loop that waits for its data is recorded by itself, and its
+first finding counts. Prints a line per kernel: its label, the verdicts, and the units that
 were busiest by each way; then how far samples were from Nsight Compute. Needs a GPU, torch and
 Triton. Returns 1 where a verdict is wrong, or more than `--most-unknown` are unknown.
 """
@@ -16,11 +17,11 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.studies.why.labels import LABELS, Label, shuffled_labels
+from benchmarks.studies.why.labels import LABELS, LOADER, Label, shuffled_labels
 from proton_bench.analysis.why.answer import Answer, why
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
@@ -35,6 +36,7 @@ _RUNS = {
     "alone": ("counters:copies=on", ("--rounds", "1", "--slice-ms", "800")),
     "stalls": ("pcsampling:copies=on", ("--rounds", "4")),
 }
+_LOADER = Path(__file__).with_name("loader.py")
 _TIME = "counter_time (ns)"
 _NCU = "ncu"
 _NCU_RUN = ("--rounds", "1", "--slice-ms", "0")  # two launches of each
@@ -92,18 +94,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder of the profiles")
     parser.add_argument("--most-unknown", type=int, default=4)
     parser.add_argument("--keep", action="store_true", help="judge the profiles that are there")
+    parser.add_argument("--only", default="", help="names of labels with commas between them")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
+    only = [name for name in options.only.split(",") if name] or [
+        *(label.name for label in LABELS),
+        LOADER.name,
+    ]
+    kernels = [name for name in only if name != LOADER.name]
     if not options.keep:
-        for name, (mode, words) in _RUNS.items():
-            record((options.out / name).absolute(), mode, (str(_PROGRAM), *words))
-        _count_by_ncu(options.out / "ncu.csv")
+        for name, (mode, words) in _RUNS.items() if kernels else ():
+            of_run = (*words, "--only", ",".join(kernels))
+            record((options.out / name).absolute(), mode, (str(_PROGRAM), *of_run))
+        if LOADER.name in only:
+            # Without counters, so that its steps are found.
+            record((options.out / LOADER.name).absolute(), "", (str(_LOADER),))
+        _count_by_ncu(options.out / "ncu.csv", kernels)
     profiles = {
         name: read_profile(options.out / f"{name}.proton")
-        for name in _RUNS
+        for name in (*_RUNS, LOADER.name)
         if (options.out / f"{name}.proton").exists()
     }
-    rows = judge(profiles, _of_ncu(options.out / "ncu.csv"))
+    rows = judge(profiles, _of_ncu(options.out / "ncu.csv", kernels), only=only)
     print(table(rows))
     wrong, unknown = sum(row.is_wrong for row in rows), sum(row.is_unknown for row in rows)
     print(f"\n{len(rows)} kernels: {wrong} wrong, {unknown} unknown")
@@ -114,7 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def record(target: Path, mode: str, program: Sequence[str]) -> None:
     """Record a script with its words, as `target` with the endings of the files."""
-    command = [sys.executable, "-m", "proton_bench", "run", "-b", "cupti", "-m", mode]
+    command = [sys.executable, "-m", "proton_bench", "run", "-b", "cupti"]
+    command += ["-m", mode] if mode else []
     _run([*command, "-n", str(target), *program])
 
 
@@ -124,15 +137,15 @@ def _run(command: Sequence[str]) -> None:
     subprocess.run(command, check=False, cwd=_TOP, env={**os.environ, "PYTHONPATH": paths})
 
 
-def _count_by_ncu(target: Path) -> None:
-    if shutil.which("ncu") is None:
+def _count_by_ncu(target: Path, kernels: Sequence[str]) -> None:
+    if shutil.which("ncu") is None or not kernels:
         return
     command = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--csv"]
     command += ["--metrics", ",".join(_NCU_METRICS), "--log-file", str(target)]
-    _run([*command, sys.executable, str(_PROGRAM), *_NCU_RUN])
+    _run([*command, sys.executable, str(_PROGRAM), *_NCU_RUN, "--only", ",".join(kernels)])
 
 
-def _of_ncu(source: Path) -> dict[tuple[str, str], float]:
+def _of_ncu(source: Path, kernels: Sequence[str]) -> dict[tuple[str, str], float]:
     """Return the part of the peak in percent by (kernel, quantity): the mean of its launches.
 
     Its launches are in the order of the program's only round; it does not see copies.
@@ -141,7 +154,7 @@ def _of_ncu(source: Path) -> dict[tuple[str, str], float]:
         return {}
     lines = source.read_text(encoding="utf-8").splitlines()
     start = next((at for at, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
-    names = [name for name in shuffled_labels() if name not in _COPIES]
+    names = [name for name in shuffled_labels(kernels) if name not in _COPIES]
     found: dict[tuple[str, str], list[float]] = {}
     for row in csv.DictReader(lines[start:]):
         quantity = _NCU_METRICS.get(row["Metric Name"])
@@ -152,20 +165,26 @@ def _of_ncu(source: Path) -> dict[tuple[str, str], float]:
 
 
 def judge(
-    profiles: Mapping[str, Profile], by_ncu: Mapping[tuple[str, str], float] | None = None
+    profiles: Mapping[str, Profile],
+    by_ncu: Mapping[tuple[str, str], float] | None = None,
+    *,
+    only: Collection[str] = (),
 ) -> list[Row]:
     """Return a row for each label.
 
     Args:
         profiles: By the name of their run; ``mixed`` decides, for a second verdict with the samples
-            of program counters of ``stalls``.
+            of program counters of ``stalls``, and ``loader`` for itself.
         by_ncu: Parts of the peak in percent by (kernel, quantity).
+        only: Names of the labels; all where there is none.
     """
-    answers = [why(profiles["mixed"])]
-    if "stalls" in profiles:
+    answers = [why(profiles["mixed"])] if "mixed" in profiles else []
+    if answers and "stalls" in profiles:
         answers.append(why(Profile.merge([profiles["mixed"], profiles["stalls"]])))
     rows = []
-    for label in LABELS:
+    for label in LABELS if answers else ():
+        if only and label.name not in only:
+            continue
         shares = {
             (run, quantity): part
             for run, profile in profiles.items()
@@ -177,6 +196,11 @@ def judge(
                 shares[_NCU, quantity] = part
         kinds, shorts = zip(*(_verdict(answer, label) for answer in answers), strict=True)
         rows.append(Row(label, kinds, shorts, shares))
+    if LOADER.name in profiles:
+        first = next(iter(why(profiles[LOADER.name]).findings), None)
+        rows.append(
+            Row(LOADER, (first.id,), (first.text,)) if first else Row(LOADER, (_UNKNOWN,), ("-",))
+        )
     return rows
 
 
