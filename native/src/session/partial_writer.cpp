@@ -1,7 +1,6 @@
 #include "session/partial_writer.h"
 
 #include <algorithm>
-#include <ctime>
 #include <exception>
 #include <new>
 #include <utility>
@@ -30,18 +29,6 @@ std::string file_name(const std::string &path, const SessionCopy &session, const
 std::string encoded(const PhaseCopy &phase) {
   return encode_profile(phase.tree, DeviceTable::instance().list(), phase.facts,
                         FileFormat::kProton);
-}
-
-int64_t unix_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
-int64_t thread_cpu_ns() noexcept {
-  timespec used{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
 }
 
 } // namespace

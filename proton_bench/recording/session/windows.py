@@ -257,14 +257,14 @@ class Windows(abc.ABC):
                 self._note_steps()
                 is_unused = self.steps.over == self._first_step > 0
                 self.session.is_spare = self.is_apart and self._is_in_steps and is_unused
-            self.session.skipped_steps = (self.session.skipped_steps[0], self._skipped)
+            self._tell_skipped()
 
     def _open(self) -> None:
         self.session.activate()
         self._is_open = True
         self.opened += 1
         self._first_step = self.steps.over
-        self.session.skipped_steps = (self._skipped, self._skipped)
+        self._tell_skipped(begins=True)
 
     def _close(self, *, ends_file: bool) -> None:
         with uninterrupted() as interrupts:
@@ -291,11 +291,12 @@ class Windows(abc.ABC):
             window = self.session.windows[-1]
             window["first_step"] = self._first_step
             window["steps"] = self.steps.over - self._first_step
-        self.session.skipped_steps = (self.session.skipped_steps[0], self._skipped)
+        self._tell_skipped()
 
-    @property
-    def _skipped(self) -> int:
-        return max(self.steps.over - self._marks_recorded, 0)
+    def _tell_skipped(self, *, begins: bool = False) -> None:
+        """Tell the session how many steps were not recorded, in all and before this window."""
+        skipped = max(self.steps.over - self._marks_recorded, 0)
+        self.session.skipped_steps = (skipped if begins else self.session.skipped_steps[0], skipped)
 
     def _marked(self, mark: Mark, name: str, is_recorded: bool) -> None:  # noqa: FBT001
         if self._is_over or mark not in self.marks or os.getpid() != self._process_id:
@@ -312,7 +313,7 @@ class Windows(abc.ABC):
             if self._is_open and not (is_recorded and self._marks_recorded):
                 self._marks_recorded += native.mark_step(mark, name)
             if self._is_open:
-                self.session.skipped_steps = (self._skipped, self._skipped)
+                self._tell_skipped(begins=True)
 
     def _try(self, change: Callable[[], None]) -> None:
         """Open or close a window; no failure of it gets into the program. With the lock held."""

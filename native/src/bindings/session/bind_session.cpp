@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <optional>
@@ -315,11 +314,7 @@ void add_readings(Session &session, int32_t device,
 
 // Timelines.
 
-int64_t unix_offset_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - monotonic_ns();
-}
+int64_t unix_offset_ns() { return unix_ns() - monotonic_ns(); }
 
 std::vector<TraceFormat> parse_formats(const std::vector<std::string> &names) {
   std::vector<TraceFormat> formats;

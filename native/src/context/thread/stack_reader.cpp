@@ -10,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,12 +30,6 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{1};
 
 std::atomic<StackReader *> g_reader{nullptr};
-
-int64_t thread_cpu_ns() noexcept {
-  timespec used{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
-}
 
 /// Whether it is a thread of ours: the first function that threading calls is. [GIL held]
 bool is_ours(const std::vector<Site> &sites) noexcept {

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <ctime>
 #include <exception>
 #include <limits>
 #include <utility>
@@ -154,12 +153,6 @@ constexpr uint32_t kMostFailures = 3;        // bursts of a device, one after th
 constexpr int64_t kMostEndNs = int64_t{20} * 1'000'000'000; // for samples of the last burst
 constexpr int64_t kLongestPauseNs = int64_t{60} * 1'000'000'000;
 
-int64_t thread_time_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 } // namespace
 
 void CounterSampler::start(const std::string &library, const CudaDriver &driver,
@@ -246,7 +239,7 @@ void CounterSampler::sample_until_stopped() {
   }
 }
 
-int64_t CounterSampler::used_ns() const { return thread_time_ns() + process_->used_ns(); }
+int64_t CounterSampler::used_ns() const { return thread_cpu_ns() + process_->used_ns(); }
 
 int64_t CounterSampler::next_pause_ns(int64_t spent_ns, int64_t elapsed_ns) const {
   if (!process_->is_running())
@@ -357,7 +350,7 @@ void CounterSampler::note(const CounterSamples &samples) {
 
 void CounterSampler::note_costs() {
   std::lock_guard lock(mutex_);
-  facts_.thread_ns = thread_time_ns();
+  facts_.thread_ns = thread_cpu_ns();
   facts_.process_ns = process_->used_ns();
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,12 +48,6 @@ bool write_all(int to, const void *from, size_t bytes) noexcept {
 
 template <typename T> bool write_all(int to, const std::vector<T> &values) noexcept {
   return write_all(to, values.data(), values.size() * sizeof(T));
-}
-
-int64_t process_time_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 /// What the text of a request says.
@@ -195,7 +188,7 @@ private:
   }
 
   bool send(SamplingAnswer answer, const std::string &text) const {
-    answer.process_ns = process_time_ns();
+    answer.process_ns = process_cpu_ns();
     answer.text_bytes = text.size();
     return write_all(socket_, &answer, sizeof answer) &&
            write_all(socket_, text.data(), text.size());

@@ -14,6 +14,7 @@
 #include "context/thread/current.h"
 #include "context/thread/host_range.h"
 #include "driver/own_work.h"
+#include "support/clock.h"
 #include "support/error.h"
 
 namespace proton {
@@ -28,15 +29,10 @@ constexpr uint32_t kStopHoldMs = 10'000;
 /// Adds the processor time of the calling thread to a sum, while it lives.
 class CpuTime {
 public:
-  explicit CpuTime(int64_t &sum_ns) : sum_ns_(sum_ns), start_ns_(now_ns()) {}
-  ~CpuTime() { sum_ns_ += now_ns() - start_ns_; }
+  explicit CpuTime(int64_t &sum_ns) : sum_ns_(sum_ns), start_ns_(thread_cpu_ns()) {}
+  ~CpuTime() { sum_ns_ += thread_cpu_ns() - start_ns_; }
   CpuTime(const CpuTime &) = delete;
   CpuTime &operator=(const CpuTime &) = delete;
-  static int64_t now_ns() noexcept {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-  }
 
 private:
   int64_t &sum_ns_;
