@@ -26,7 +26,7 @@ from proton_bench.report.words.header import (
     device_lines,
     losses,
     recorded_line,
-    steps_line,
+    steps_lines,
 )
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, duration_text, share_text
@@ -95,7 +95,7 @@ def profile_summary(
     if kernels is not None:
         size += f", {count_text(len(kernels.names), *_KERNELS)}"
     lines = [total, size] if answer is not None else [size]
-    lines += filter(None, [steps_line(profile)])
+    lines += steps_lines(profile)
     lines += device_lines(profile)
     lines += filter(None, [recorded_line(profile)])
     lines.append(cost_line(profile))

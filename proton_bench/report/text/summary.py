@@ -37,7 +37,7 @@ from proton_bench.model.steps import length_word
 from proton_bench.report.text.source import read_source
 from proton_bench.report.words.columns import count_texts
 from proton_bench.report.words.edge import fitting, fitting_path
-from proton_bench.report.words.header import device_lines, losses, recorded_line, steps_line
+from proton_bench.report.words.header import device_lines, losses, recorded_line, steps_lines
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text, number_texts, share_text
 
@@ -221,7 +221,7 @@ def summary_lines(
     """
     run = recorded_line(profile, shows_start=False)
     head = [*([run] if run else device_lines(profile)), *losses(profile)]
-    head[:0] = filter(None, [steps_line(profile)])
+    head[:0] = steps_lines(profile)
     head += [_idle_line(profile), _trials_line(profile), _threads_line(profile)]
     last = _more_lines(profile, file, width) if file else []
     room = most - len(last) - 1 - _LEAST_PATHS

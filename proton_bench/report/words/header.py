@@ -250,7 +250,7 @@ class HeaderReport:
         else:
             yield from prose(console, source, HEADING, edge=edge)
             yield from prose(console, f"  {facts}", DIM, edge=edge)
-        for line in filter(None, [steps_line(self.profile), *device_lines(self.profile)]):
+        for line in (*steps_lines(self.profile), *device_lines(self.profile)):
             yield from prose(console, line, None, edge=edge)
         for line in gpm_lines(self.profile):
             yield from prose(console, line, None, edge=edge)
@@ -344,16 +344,16 @@ def recorded_line(profile: Profile, *, shows_start: bool = True) -> str:
     return f"{text}, at the same time"
 
 
-def steps_line(profile: Profile) -> str:
-    """Return which steps of its run a profile is about, "" for one of a whole run."""
+def steps_lines(profile: Profile) -> tuple[str, ...]:
+    """Return what came before the steps that a profile is about, and which they are."""
     steps = Steps.of(profile.provenance)
     if steps is None:
-        return ""
+        return ()
     spread = share_text(steps.high_ns - steps.low_ns, max(steps.median_ns, 1), decimals=0)
     return (
-        f"{steps_text(steps)}, whose median is {duration_text(steps.median_ns)}, 80 % of them "
-        f"within {spread}; {duration_text(steps.before_ns)} of the run's "
-        f"{duration_text(steps.run_ns)} came before{_set_up_text(profile, steps)}; see --whole"
+        f"before the steps: {duration_text(steps.before_ns)} of the run's "
+        f"{duration_text(steps.run_ns)}{_set_up_text(profile, steps)}; see --whole",
+        f"{steps_text(steps)}: median {duration_text(steps.median_ns)}, 80 % of them within {spread}",
     )
 
 

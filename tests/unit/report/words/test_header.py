@@ -37,7 +37,7 @@ from proton_bench.report.words.header import (
     root_note,
     sampling_line,
     sampling_losses,
-    steps_line,
+    steps_lines,
 )
 from proton_bench.support.console import open_console
 
@@ -154,10 +154,10 @@ def test_imports_and_compilation_before_the_steps_are_named() -> None:
     step = a_run_of(10**7, time=10**6, wall=10**6)
     step = replace(step, provenance=step.provenance.updated(steps=facts))
 
-    said = steps_line(replace(step, whole=builder.build()))
+    before, _ = steps_lines(replace(step, whole=builder.build()))
 
-    assert "900 ms of the run's 1 s came before; in all 301 ms compilation (torch.compile)" in said
-    assert "compilation" not in steps_line(step)
+    assert "900 ms of the run's 1 s; in all 301 ms compilation (torch.compile)" in before
+    assert "compilation" not in steps_lines(step)[0]
 
 
 def test_times_of_several_processes_are_said_to_be_a_sum() -> None:
