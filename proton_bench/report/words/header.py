@@ -350,10 +350,11 @@ def steps_lines(profile: Profile) -> tuple[str, ...]:
     if steps is None:
         return ()
     spread = share_text(steps.high_ns - steps.low_ns, max(steps.median_ns, 1), decimals=0)
+    median = f"median {duration_text(steps.median_ns)}, 80 % of them within {spread}"
     return (
         f"before the steps: {duration_text(steps.before_ns)} of the run's "
         f"{duration_text(steps.run_ns)}{_set_up_text(profile, steps)}; see --whole",
-        f"{steps_text(steps)}: median {duration_text(steps.median_ns)}, 80 % of them within {spread}",
+        f"{steps_text(steps)}: {median}",
     )
 
 
