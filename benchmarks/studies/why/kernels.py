@@ -315,11 +315,22 @@ def sigmoids(out, rounds, WIDTH: tl.constexpr):
 
 @triton.jit
 def reductions(out, rounds):
-    """Sums of a block, one after the other: its warps meet at barriers for each."""
+    """Sums of a block, one after the other: shuffles, which the pipe of shared memory does."""
     places = tl.program_id(0) * 1024 + tl.arange(0, 1024)
     values = tl.load(out + places)
     for _ in range(rounds):
         values = values * 0.5 + tl.sum(values) * 0.0001
+    tl.store(out + places, values)
+
+
+@triton.jit
+def meetings(out, factor, rounds):
+    """All warps of a block meet at a barrier after each step of a chain."""
+    places = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    values = tl.load(out + places)
+    for _ in range(rounds):
+        values = values * factor + factor
+        tl.debug_barrier()
     tl.store(out + places, values)
 
 

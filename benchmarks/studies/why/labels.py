@@ -76,7 +76,8 @@ LABELS = (
     Label("take", ("uncoalesced", "memory:dram", "memory:l2"), "torch.take in a random order"),
     Label("scatter-add", ("contention",), "torch's scatter_add_ of 16 M values to 16 places"),
     Label("sigmoids", ("compute:xu",), "exponentials and reciprocals in registers"),
-    Label("reductions", ("latency",), "sums of blocks of 32 warps, one after the other"),
+    Label("reductions", ("memory:shared",), "sums of blocks of 32 warps: shuffles"),
+    Label("meetings", ("latency",), "32 warps meet at a barrier after each FMA"),
     Label("ragged", ("tail",), "rows of which each fortieth is sixty times as long"),
 )
 # A run of its own: what its first finding should be.

@@ -137,6 +137,7 @@ def _latency() -> dict[str, Work]:
         "latency-scoreboard": lambda: kernels.chase[(count,)](following, ends, 400, num_warps=1),
         "latency-barrier": lambda: kernels.barriers[(2 * count,)](numbers, 400, num_warps=32),
         "reductions": lambda: kernels.reductions[(2 * count,)](out, 1000, num_warps=32),
+        "meetings": lambda: kernels.meetings[(count,)](out, 1.0001, 4000, num_warps=32),
         "atomics": lambda: kernels.atomics[(4 * count,)](numbers, 60),
         "one-atomic": lambda: kernels.one_atomic[(8 * count,)](numbers, 120, num_warps=1),
         "spills": lambda: kernels.spills[(8 * count,)](wide, held, 20, WIDTH=8192, num_warps=1),

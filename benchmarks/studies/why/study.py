@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def record(target: Path, mode: str, program: Sequence[str]) -> None:
     """Record a script with its words, as `target` with the endings of the files."""
     command = [sys.executable, "-m", "proton_bench", "run", "-b", "cupti"]
-    command += ["-m", mode] if mode else []
+    command += ["-k", "triton", "-m", mode] if mode else []
     _run([*command, "-n", str(target), *program])
 
 

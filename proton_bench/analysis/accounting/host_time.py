@@ -130,6 +130,7 @@ _SPAN = MetricSpec(WALL, Aggregation.EXCLUSIVE)
 _USUAL_HZ, _SLACK = 100.0, 2.0
 _MADE = "<string>:"  # such as the methods of a dataclass
 _TOP_LEVEL = "<module>"
+_INPUT = "enumerate(DataLoader)#"
 # Frames of these run a program, or a cell of a notebook, whose top level is not imported.
 _RUNNERS = re.compile(
     r"<frozen runpy>|.*/runpy\.py|.*/(IPython|ipykernel)/.*"
@@ -429,6 +430,11 @@ def _import_traits(name: str) -> tuple[bool, bool, bool]:
     is_package = is_top_level and frame.file.endswith("/__init__.py")
     is_importlib = frame.function == "import_module" and "/importlib/" in frame.file
     return is_package or is_importlib, is_top_level, is_runner(name)
+
+
+def is_input(name: str) -> bool:
+    """Return whether a row is torch's own range in which a batch of a DataLoader is read."""
+    return name.startswith(_INPUT)
 
 
 def host_paths(profile: Profile, *, by: Literal["idle", "wall"] = "wall") -> tuple[HostPath, ...]:

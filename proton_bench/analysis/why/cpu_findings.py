@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+import numpy as np
+
 from proton_bench.analysis.accounting.compilation import IN_RANGES, is_range
 from proton_bench.analysis.accounting.host_time import IMPORTS, own_lines, recorded_of
+from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.rules import help_for, is_short
 from proton_bench.analysis.why.run import WholeRun
-from proton_bench.analysis.why.verdict import Claim, Evidence
+from proton_bench.analysis.why.verdict import OTHER_CODE, Claim, Evidence
 from proton_bench.support.units import count_text, duration_text
 
 _LEAST_SMALL, _LEAST_HOT = 0.1, 0.1  # of recorded time
 _LEAST_OTHER = 0.1  # of the run
-OTHER_CODE = "other code"  # the pool of its time
 _LEAST_RUN = 0.01
 _ALMOST_ALL = 0.995
 
@@ -33,7 +35,7 @@ def hottest_operators(run: WholeRun) -> Iterator[Claim]:
     """Find the operators and ranges in which most of the time is, wherever they are called."""
     by_name: dict[str, dict[int, RowFacts]] = {}
     for row, facts in _operators(run).items():
-        if not is_short(facts) and not is_range(facts.name):  # which `compile` is about
+        if not is_short(facts):
             by_name.setdefault(facts.name, {})[row] = facts
     for name, rows in by_name.items():
         if not _is_large(run, rows.values(), _LEAST_HOT):
@@ -76,9 +78,19 @@ def other_code_ns(run: WholeRun) -> float:
 
 
 def _operators(run: WholeRun) -> dict[int, RowFacts]:
-    """Return the rows with time of the host, none if a device worked."""
+    """Return the rows with time of the host, none if a device worked.
+
+    Those that read input or compile are left out, which findings of their own are about.
+    """
     rows = {row: run.verdicts.facts.of(row) for row in run.verdicts.facts.rows()}
-    return rows if all(facts.is_on_host for facts in rows.values()) else {}
+    if not all(facts.is_on_host for facts in rows.values()):
+        return {}
+    profile = run.profile
+    compiles = np.array([is_range(text) for text in profile.strings], dtype=np.bool_)
+    in_compilation = rows_below(compiles[profile.frames], profile.subtree_end)
+    return {
+        row: facts for row, facts in rows.items() if not (facts.is_input or in_compilation[row])
+    }
 
 
 def _is_large(run: WholeRun, rows: Iterable[RowFacts], least: float) -> bool:

@@ -16,7 +16,6 @@ import numpy as np
 
 from proton_bench.analysis.accounting.calls import call_values, has_own_calls
 from proton_bench.analysis.accounting.compilation import (
-    TUNING,
     compile_stage,
     outermost,
     recorded_in_ns,
@@ -26,13 +25,14 @@ from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.cpu_findings import (
-    OTHER_CODE,
     hottest_operators,
     other_code,
     other_code_ns,
     small_operators,
 )
+from proton_bench.analysis.why.host_findings import compilations, input_bound
 from proton_bench.analysis.why.row_facts import RowFacts
+from proton_bench.analysis.why.rules import LOADERS
 from proton_bench.analysis.why.run import (
     SYNC_OPS,
     WholeRun,
@@ -40,7 +40,16 @@ from proton_bench.analysis.why.run import (
     most_sampled_ns,
     sampled_in_ns,
 )
-from proton_bench.analysis.why.verdict import Claim, Evidence, Finding
+from proton_bench.analysis.why.verdict import (
+    BETWEEN,
+    BUSY,
+    OTHER_CODE,
+    OUTSIDE,
+    WAITING,
+    Claim,
+    Evidence,
+    Finding,
+)
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import LONG_IDLE_NS
@@ -55,9 +64,6 @@ _MOST_LINES = 3
 _LIMITED = "more needs a faster host too"
 _ZERO_TENSOR = 0.05
 _THREE_DIGITS = 99.5
-
-# Pools of time that findings claim parts of, besides rows.
-_BETWEEN, _OUTSIDE, _WAITING, _BUSY = "between", "outside", "waiting", "busy"
 
 _BEST_PRACTICES = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
@@ -88,17 +94,18 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
     What a longer run would not have more of comes last.
     """
     left: dict[object, float] = {
-        _BETWEEN: run.between_ns,
-        _OUTSIDE: run.outside_ns,
-        _WAITING: float(sum(device.use.waiting_ns for device in run.devices)),
-        _BUSY: max(run.span_ns - run.idle_ns, 0.0),
+        BETWEEN: run.between_ns,
+        OUTSIDE: run.outside_ns,
+        WAITING: float(sum(device.use.waiting_ns for device in run.devices)),
+        BUSY: max(run.span_ns - run.idle_ns, 0.0),
         OTHER_CODE: other_code_ns(run),
     }
     own_ns = run.verdicts.facts.own_ns
     left.update({row: float(own_ns[row]) for row in run.verdicts.facts.rows()})
     free_ns = run.span_ns  # work of several devices is longer than the run
     limit_ns = _host_limit_ns(run)
-    found = []
+    found: list[Finding] = []
+    once: set[int] = set()
     for rule in FINDINGS:
         for claim in rule.find(run):
             taken_ns = 0.0
@@ -115,6 +122,8 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
                 or not gain_ns > 0
             ):
                 continue
+            if rule.is_once and not claim.is_in_steps:
+                once.add(len(found))
             rows = sorted(claim.rows, key=lambda row: -claim.rows[row])
             text = claim.text
             if rows and claim.gap_ns > claim.work_ns:  # more than the time of its kernels
@@ -133,8 +142,8 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
                     rows=tuple(rows),
                 )
             )
-    once = {rule.id for rule in FINDINGS if rule.is_once}
-    return tuple(sorted(found, key=lambda each: (each.id in once, -each.gain_ns)))
+    order = sorted(range(len(found)), key=lambda at: (at in once, -found[at].gain_ns))
+    return tuple(found[at] for at in order)
 
 
 def _host_limit_ns(run: WholeRun) -> float:
@@ -184,7 +193,7 @@ def _syncs(run: WholeRun) -> Iterator[Claim]:
         waits_ns, most_sampled_ns(run.recorded, waits_ns), recorded_in_ns(run.recorded, SYNC_OPS)
     )
     text = f"the host waits for the GPU: {', '.join(each.text for each in evidence[:2])}"
-    yield Claim(text, tuple(evidence), pools={_BETWEEN: min(shown_ns, run.open_ns)})
+    yield Claim(text, tuple(evidence), pools={BETWEEN: min(shown_ns, run.open_ns)})
 
 
 def _sync_evidence(run: WholeRun) -> list[Evidence]:
@@ -192,43 +201,6 @@ def _sync_evidence(run: WholeRun) -> list[Evidence]:
         Evidence("ops.sync", f"{_counted(count, unit)} {name}", float(count), unit)
         for (name, unit), count in _sync_calls(run).items()
     ]
-
-
-def _compiles(run: WholeRun) -> Iterator[Claim]:
-    """Find time in which code was compiled or tuned."""
-    found = run.compilation
-    if not found.total_ns > 0:
-        return
-    texts = {name: f"{name} {duration_text(time_ns)}" for name, time_ns in found.stages}
-    evidence = [
-        Evidence("host.compile", f"{duration_text(time_ns)} in {name}", time_ns, "ns")
-        for name, time_ns in found.stages
-    ]
-    if found.trials_ns > 0:
-        trials = f"{duration_text(found.trials_ns)} of trials of autotuners on the GPU"
-        evidence.append(Evidence("kernels.trials", trials, found.trials_ns, "ns"))
-        if TUNING in texts:
-            trials = f"{texts[TUNING]} ({duration_text(found.trials_ns)} on the GPU)"
-        texts[TUNING] = trials
-    between_ns = min(found.idle_ns, run.between_ns)
-    outside_ns = min(found.idle_ns - between_ns, run.outside_ns)
-    rest_ns = max(found.total_ns - between_ns - outside_ns, 0.0)
-    pools = {_BETWEEN: between_ns, _OUTSIDE: outside_ns, _BUSY: rest_ns}
-    helps = _of_compilers({name for name, ns in found.stages if ns >= _IDLE * found.total_ns})
-    text = f"compilation: {', '.join(texts.values())}"
-    yield Claim(text, tuple(evidence), pools=pools, helps=helps)
-
-
-def _of_compilers(stages: set[str]) -> str:
-    """Return what helps against these stages, and trials of autotuners."""
-    folders = {"Inductor": "TORCHINDUCTOR_CACHE_DIR", "Triton": "TRITON_CACHE_DIR"}
-    kept = [folder for stage, folder in folders.items() if stage in stages]
-    helps = [f"a cache that lasts ({', '.join(kept)})"] if kept else []
-    if stages & {"dynamo", "torch.compile"}:
-        helps.append("fixed shapes, fewer graph breaks")
-    if "Inductor" not in stages and (TUNING in stages or not stages):
-        helps.append("fewer configurations, or autotune(cache_results=True)")
-    return f"{', '.join(helps)}; of no weight in a long run"
 
 
 def _counted(count: float, unit: str) -> str:
@@ -315,7 +287,7 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
         yield Claim(
             f"{what}: {launches}, {evidence[2].text}, {evidence[1].text}",
             tuple(evidence),
-            pools={_BETWEEN: run.short_gaps_ns(use)},
+            pools={BETWEEN: run.short_gaps_ns(use)},
         )
 
 
@@ -333,10 +305,11 @@ def _small_launches(facts: Sequence[RowFacts], launches: int) -> float:
 
 
 def _gaps(run: WholeRun) -> Iterator[Claim]:
-    """Find the gaps that late launches do not explain: long ones beside those of launches."""
+    """Find the gaps that late launches and input do not explain: long ones beside launches."""
     if not _has_idle_device(run):
         return
     gaps_ns, text = run.open_ns, "GPU idle between kernels"
+    gaps_ns -= sum(claim.pools.get(BETWEEN, 0.0) for claim in input_bound(run))
     if any(_launches(run)):
         long_ns = run.most(device.use.long_idle_ns for device in run.devices)
         gaps_ns -= max(run.between_ns - long_ns, 0.0)
@@ -347,7 +320,7 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
     evidence = Evidence("device.idle", text, share, "fraction of the run")
     helps = "" if run.times.is_sampled else "see what the host does: proton run samples it"
     waits = _sync_evidence(run)
-    yield Claim(text, (evidence, *waits), pools={_BETWEEN: gaps_ns}, helps=helps)
+    yield Claim(text, (evidence, *waits), pools={BETWEEN: gaps_ns}, helps=helps)
 
 
 def _no_work(run: WholeRun) -> Iterator[Claim]:
@@ -356,7 +329,7 @@ def _no_work(run: WholeRun) -> Iterator[Claim]:
     share = run.outside_ns / run.span_ns
     text = "before or after GPU work"
     evidence = Evidence("device.outside", text, share, "fraction of the run")
-    yield Claim(text, (evidence,), pools={_OUTSIDE: run.outside_ns})
+    yield Claim(text, (evidence,), pools={OUTSIDE: run.outside_ns})
 
 
 def _waiting(run: WholeRun) -> Iterator[Claim]:
@@ -367,7 +340,7 @@ def _waiting(run: WholeRun) -> Iterator[Claim]:
     share = waiting_ns / wall_ns
     text = f"only collectives run in {_percent(share)} of the devices' time"
     evidence = Evidence("device.waiting", text, share, "fraction")
-    yield Claim(text, (evidence,), pools={_WAITING: waiting_ns * run.per_device})
+    yield Claim(text, (evidence,), pools={WAITING: waiting_ns * run.per_device})
 
 
 # -- work that could be cheaper ------------------------------------------------------------------
@@ -460,7 +433,7 @@ def _optimizer(run: WholeRun) -> Iterator[Claim]:
         host = f"the host is in torch.optim for {duration_text(host_ns)} at most"
         evidence += (Evidence("host.optimizer", host, host_ns, "ns"),)
         gap_ns = min(max(gap_ns, host_ns), run.open_ns)
-    yield Claim(text, evidence, pools={_BETWEEN: gap_ns}, rows=found.gains)
+    yield Claim(text, evidence, pools={BETWEEN: gap_ns}, rows=found.gains)
 
 
 def _optimizer_rows(run: WholeRun) -> list[int]:
@@ -521,7 +494,7 @@ def _chains(run: WholeRun) -> Iterator[Claim]:
     gains = {row: gain for each in chains.values() for row, gain in each.gains.items()}
     gap_ns = min(sum(each.gap_ns(run) for each in chains.values()), run.open_ns)
     evidence = chains[largest].evidence(run, text)
-    yield Claim(text, evidence, pools={_BETWEEN: gap_ns}, rows=gains)
+    yield Claim(text, evidence, pools={BETWEEN: gap_ns}, rows=gains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -678,8 +651,14 @@ def _throttles(run: WholeRun) -> tuple[Evidence, ...]:
 
 FINDINGS: tuple[FindingRule, ...] = (
     FindingRule(
+        "input-bound",
+        input_bound,
+        "num_workers of the DataLoader, so that it is read during the step; a faster transform",
+        LOADERS,
+    ),
+    FindingRule(
         "compile",
-        _compiles,
+        compilations,
         "a cache that lasts, fixed shapes, fewer graph breaks; of no weight in a long run",
         "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html",
         is_once=True,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
-from proton_bench.analysis.accounting.host_time import recorded_times, run_ns
+from proton_bench.analysis.accounting.host_time import is_input, recorded_times, run_ns
 from proton_bench.analysis.kernels.gpu_facts import (
     counter_facts,
     cpu_counter_error,
@@ -174,6 +174,7 @@ class RowFacts:
         beside_ns: The part of it on threads beside the main one.
         launches: Launches, 0 if unknown.
         is_captured: Whether they are kernels of CUDA graphs, which the host launches as a whole.
+        is_input: Whether it reads batches of a DataLoader, or is work inside of that.
         device: Where it ran, None if unknown.
         uses: Use of units by quantity, if known well enough.
         withheld: Uses that are not known well enough.
@@ -197,6 +198,7 @@ class RowFacts:
     beside_ns: float = 0.0
     launches: float = 0.0
     is_captured: bool = False
+    is_input: bool = False
     device: Device | None = None
     uses: Mapping[str, Use] = field(default_factory=dict)
     withheld: Mapping[str, Use] = field(default_factory=dict)
@@ -250,6 +252,8 @@ class Facts:
         )
         is_captured = np.array([text == CAPTURED_NAME for text in profile.strings], dtype=np.bool_)
         self._is_captured = rows_below(is_captured[profile.frames], profile.subtree_end)
+        reads = np.array([is_input(text) for text in profile.strings], dtype=np.bool_)
+        self._is_input = rows_below(reads[profile.frames], profile.subtree_end)
         self._uses, self._halves = _counters(profile)
         self._counter_time = _inclusive(profile, COUNTED_TIME)
         sampled, wall_ns = counter_facts(profile), run_ns(profile)
@@ -320,6 +324,7 @@ class Facts:
             beside_ns=float(self._beside_ns[row]),
             launches=max(float(self._counts[row]), 0.0),
             is_captured=bool(self._is_captured[row]),
+            is_input=bool(self._is_input[row]),
             device=device,
             uses=uses if covered >= _LEAST_COVERED else {},
             withheld=withheld,

@@ -36,6 +36,7 @@ _COMPLETE = (
     *("tensor", "fp32", "fp64", "alu", "xu", "issue"),
     *("dram", "l2", "l2_requests", "l2_slice", "l1"),
 )
+_OF_LINES = frozenset({"dram", "l2", "l2_requests"})  # these move whole sectors
 # Sectors of 32 bytes per request of L2, where both are at their peak: on an H200 a request had 1.0
 # where each lane reads another line, 2.0 with 8 bytes between lanes, and 3.0 to 4.0 coalesced.
 _SECTORS_AT_PEAKS = {"90": 3.0}
@@ -226,6 +227,8 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
         if kind == "memory:dram" and (match := _is_within_device(facts)) is not None:
             return match
         limit = _limit(facts)
+        if limit is not None and limit[0] in _OF_LINES and _used_part(facts) is not None:
+            return None  # busy with what is not used: `uncoalesced`
         if limit is not None:
             return _at_roof(facts, *limit) if limit[0] in units else None
         if any(unit in facts.uses for unit in units):  # what was measured beats what was declared
@@ -241,15 +244,12 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
 
 
 def _at_roof(facts: RowFacts, unit: str, use: Use) -> Match:
-    evidence, gain, helps = _beside(facts, unit), max(0.0, 1.0 - use.ratio), ""
+    evidence = _beside(facts, unit)
     if _KIND_OF[unit].startswith("memory:"):
         evidence = (*evidence, *_asked(facts), *_coalescing(facts))
-        used = _used_part(facts)
-        if unit != "shared" and used is not None:
-            gain, helps = max(gain, 1.0 - used), _COALESCE
     elif facts.clock <= _CAPPED:
         evidence = (*evidence, _clock_evidence(facts))
-    return Match(f"{_percent(use.ratio)} %", evidence, gain, helps=helps)
+    return Match(f"{_percent(use.ratio)} %", evidence, max(0.0, 1.0 - use.ratio))
 
 
 def _asked_ratio(facts: RowFacts) -> float | None:
@@ -302,15 +302,17 @@ def _used_part(facts: RowFacts) -> float | None:
         requests = facts.uses["l2_requests"]
         if requests.fraction - requests.half_width >= _MANY_REQUESTS:
             parts.append(sectors / _ALL_SECTORS)
+    if facts.launch.local_bytes > 0:
+        asked = None  # its code does not count spilled registers, which are moved too
     if asked is not None and asked <= _WASTED and moved is not None and moved.ratio >= _MUCH_MOVED:
         parts.append(asked)
     return min(parts, default=None)
 
 
 def _is_uncoalesced(facts: RowFacts) -> Match | None:
-    """Return a match if requests are many and small although no unit is at its roof."""
-    used = _used_part(facts)
-    if used is None:
+    """Return a match if requests are many and small, unless another unit is at its roof."""
+    used, limit = _used_part(facts), _limit(facts)
+    if used is None or (limit is not None and limit[0] not in _OF_LINES):
         return None
     requests = facts.uses.get("l2_requests")
     beside = () if requests is None else (counter_evidence("l2_requests", requests, brief=True),)
@@ -535,7 +537,8 @@ _HELPS = {
     "memory:dram": "move less: fuse with the kernels around it, smaller types, no copies",
     "memory:l2": "larger tiles, so that data is reused in shared memory; fewer atomics",
     "memory:l1": "coalesced and wider accesses; no spilled registers",
-    "memory:shared": "no bank conflicts; wider accesses; keep data in registers",
+    "memory:shared": "no bank conflicts; wider accesses; keep data in registers; fewer reductions "
+    "across lanes and warps, whose shuffles pass it too",
 }
 _ROOF_RULES = tuple(
     Rule(
@@ -623,6 +626,7 @@ RULES: tuple[Rule, ...] = (
 # torch needs to begin an operator is overhead, and of a longer one it is said how long it took.
 SHORT_CALL_NS = 10_000.0  # of which torch's dispatch, checks and allocation are a large part
 
+LOADERS = "https://docs.pytorch.org/docs/stable/data.html"
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 _OPERATOR = "::"  # in the names of torch's
 _COMPILED = "Torch-Compiled Region"
@@ -654,6 +658,16 @@ def _calls(facts: RowFacts) -> Evidence:
     return Evidence("row.mean_time", text, facts.mean_ns, "ns")
 
 
+def _is_input_bound(facts: RowFacts) -> Match | None:
+    if not (facts.is_on_host and facts.is_input):
+        return None
+    text = f"{duration_text(facts.time_ns)} to read batches of a DataLoader"
+    evidence = [Evidence("row.input", text, facts.time_ns, "ns")]
+    if facts.launches > 0:
+        evidence.append(_calls(facts))
+    return Match("DataLoader", tuple(evidence), 1.0)
+
+
 def _is_overhead(facts: RowFacts) -> Match | None:
     if not facts.is_on_host or not is_short(facts):
         return None
@@ -671,6 +685,12 @@ def _is_work(facts: RowFacts) -> Match | None:
 
 
 CPU_RULES: tuple[Rule, ...] = (
+    Rule(
+        "input-bound",
+        _is_input_bound,
+        "num_workers of the DataLoader, so that it is read during the step; a faster transform",
+        LOADERS,
+    ),
     Rule(
         "overhead",
         _is_overhead,

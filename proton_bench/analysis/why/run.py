@@ -19,6 +19,7 @@ from proton_bench.analysis.accounting.host_time import (
     run_time_of,
     with_measured_times,
 )
+from proton_bench.analysis.accounting.input_time import InputTime, input_time_of
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.naming.readable import Readable, folded
 from proton_bench.analysis.view.names import with_stable_names
@@ -110,6 +111,7 @@ class WholeRun:
         times: Where the time of the run went.
         devices: The use of each device.
         compilation: How long code was compiled.
+        inputs: How long the host read batches of DataLoaders.
         owners: For each row the layer, scope or frame above it, and whether it runs backward.
     """
 
@@ -119,6 +121,7 @@ class WholeRun:
     times: RunTime
     devices: tuple[DeviceVerdict, ...]
     compilation: Compilation
+    inputs: InputTime
     owners: Sequence[tuple[int, bool]]
 
     @classmethod
@@ -129,8 +132,16 @@ class WholeRun:
         shown = folded(with_stable_names(shown), readable).fold_variants()
         verdicts = Verdicts(shown)
         times, devices = run_time_of(profile), device_verdicts(profile)
-        compilation = compilation_of(profile)
-        return cls(profile, shown, verdicts, times, devices, compilation, _owners(shown))
+        return cls(
+            profile,
+            shown,
+            verdicts,
+            times,
+            devices,
+            compilation_of(profile),
+            input_time_of(profile),
+            _owners(shown),
+        )
 
     @property
     def span_ns(self) -> float:

@@ -32,6 +32,7 @@ KINDS = (
     "power-capped",
     "copy-engine",
     "waiting",
+    "input-bound",
     "overhead",
     "elapsed",
     UNKNOWN,
@@ -114,6 +115,12 @@ class Finding:
     rows: tuple[int, ...] = ()
 
 
+# Pools of time that findings claim parts of, besides rows: of devices between their work, before
+# and after it, in collectives and at work, and of the host outside of recorded work.
+BETWEEN, OUTSIDE, WAITING, BUSY = "between", "outside", "waiting", "busy"
+OTHER_CODE = "other code"
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What one rule found.
@@ -124,6 +131,7 @@ class Claim:
         pools: Time that it can save by pool, in ns.
         rows: Time that it can save by row of the folded profile, in ns.
         helps: What helps in this case, if it is more than the rule knows.
+        is_in_steps: Whether each step has it, so that a longer run has more whatever the rule says.
     """
 
     text: str
@@ -131,6 +139,7 @@ class Claim:
     pools: Mapping[str, float] = field(default_factory=dict)
     rows: Mapping[int, float] = field(default_factory=dict)
     helps: str = ""
+    is_in_steps: bool = False
 
     @property
     def gap_ns(self) -> float:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from proton_bench.recording.launcher.on_import import ImportCallback
+from proton_bench.recording.models.data_loaders import watch_loaders
 from proton_bench.recording.native import native
 from proton_bench.recording.session.steps import watch_steps
 from proton_bench.recording.stderr import say, warn
@@ -62,6 +63,7 @@ class TorchContext:
             wanted |= {"steps"}
         if not wanted:
             return
+        wanted |= {"loaders"}
         wanted |= {"compilations"} if compilations and not is_dormant else set()
         self._is_probed_early = is_dormant and bool(sources)
         self._holders[session] = wanted
@@ -175,5 +177,9 @@ def watch_compilations(_torch: ModuleType) -> Callable[[], None]:
 
 
 # What Python marks, without the native module's observers.
-_WATCHERS = {"steps": watch_steps, "compilations": watch_compilations}
+_WATCHERS = {
+    "steps": watch_steps,
+    "loaders": watch_loaders,
+    "compilations": watch_compilations,
+}
 torch_context = TorchContext()

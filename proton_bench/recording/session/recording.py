@@ -31,6 +31,7 @@ from proton_bench.recording.gpu.counters import start_counters, stop_counters, t
 from proton_bench.recording.job_ranks import rank_facts
 from proton_bench.recording.kernels import hooks as launch_hooks
 from proton_bench.recording.kernels.hooks import HookManager
+from proton_bench.recording.models.data_loaders import forget_loaders, loader_facts
 from proton_bench.recording.models.torch_context import torch_context
 from proton_bench.recording.native import native
 from proton_bench.recording.session.collectors import (
@@ -406,6 +407,8 @@ class Session:
             ended = end_facts(self._started, self.core.counts(), self._stopped_ns)
             ended |= self._window_facts(self._stopped_ns)
             ended["collectors"] = self._lease.facts()
+            if loaders := loader_facts():
+                ended["data_loaders"] = loaders
             return {**ended, "forked_children": self.forks} if self.forks else ended
         now_ns = time.monotonic_ns()
         ended_ns = now_ns + int(self._started["realtime_base_ns"])
@@ -752,6 +755,7 @@ def _after_fork_in_child() -> None:
     forget_after_fork()
     forget_samples()
     torch_context.forget_after_fork()
+    forget_loaders()
     flags.profiling_on = flags.upstream_shape = False
 
 

@@ -211,6 +211,33 @@ def test_compilation_is_named_with_its_time_and_comes_last(stage: str) -> None:
     assert {each.id for each in found[1:]} == {"compile", "no-work"}
 
 
+@pytest.mark.parametrize(("spent_ms", "first"), [(99, "idle"), (101, "compile")])
+def test_steps_that_compile_again_have_it_in_each(spent_ms: int, first: str) -> None:
+    steps = {"by": "declared", "name": "step", "low_ns": 0, "median_ns": 0, "high_ns": 0}
+    steps |= {"first": 9, "count": 8, "begun": 30, "before_ns": 0, "run_ns": 9 * SECOND}
+    profile = sampled(
+        (["/home/me/train.py:8@main", COMPILED, COMPILERS["Inductor"]], spent_ms * MS),
+        (["/home/me/train.py:9@main"], 60 * MS),
+        use=used(840, spent_ms + 60),
+        steps=steps,
+    )
+    found = list(find(WholeRun.of(profile)))
+
+    helps = {finding.id: finding.helps for finding in found}
+    assert found[0].id == first
+    assert ("recompiles" in helps["compile"]) is (first == "compile")
+
+
+@pytest.mark.parametrize(("spent_ms", "is_bound"), [(499, False), (501, True)])
+def test_a_run_that_mostly_compiles_is_bound_by_it(spent_ms: int, is_bound: bool) -> None:
+    line = ["/home/me/train.py:8@main", COMPILED, COMPILERS["Triton"]]
+    profile = sampled((line, spent_ms * MS), use=used(100, 600))
+
+    compiled = found_in(profile)["compile"]
+
+    assert (compiled.evidence[0].id == "host.compiled") is is_bound
+
+
 PACKAGES = "/opt/lib/python3.12/site-packages"
 CALLED = [
     COMPILED,

@@ -97,10 +97,29 @@ POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
         "compute:fp64",
         {"counter.fp64", "counter.dram"},
     ),
-    "requests of l2 for little": (
+    "requests of l2 for little, at their roof": (
         kernel(uses=uses(l2=0.25, l2_requests=0.74)),
-        "memory:l2",
+        "uncoalesced",
         {"counter.l2_requests", "counter.sectors"},
+    ),
+    "dram at its roof with what is not used": (
+        kernel(uses=uses(dram=0.75, l2=0.45, l2_requests=0.45), declared={"code_bytes": 0.1}),
+        "uncoalesced",
+        {"counter.dram", "code.bytes"},
+    ),
+    "spilled registers, which no load of the code moves": (
+        kernel(
+            uses=uses(dram=0.75, l2=0.45, l2_requests=0.45),
+            declared={"code_bytes": 0.1},
+            launch=Launch(local_bytes=512.0),
+        ),
+        "memory:dram",
+        {"counter.dram"},
+    ),
+    "small requests beside full tensor cores": (
+        kernel(uses=BY_COLUMNS | uses(tensor=0.75)),
+        "compute:tensor",
+        {"counter.tensor"},
     ),
     "small requests of l2, none of its limits near": (
         kernel(uses=BY_COLUMNS),
