@@ -432,14 +432,26 @@ def source_lines(
 def serve_counter_samples(socket: int, /) -> None: ...
 def loaded_build_id(file_name: str, /) -> str: ...
 def probe_torch(
-    run: Callable[[], object], /
+    run: Callable[[], object], visit: Callable[[str, int], object], /
 ) -> list[tuple[Literal["operator", "backward", "user"], str, bool, bool, list[int], int]]: ...
 
-# Frames of operators, or of backward passes below layers; offsets are in bytes, 0: unknown.
+# Frames of operators ("ops"), of backward passes below "layers", or "shapes" of operators; offsets
+# are in bytes, 0: unknown.
 def follow_torch(
-    is_ops: bool, reads_scope: bool, node_offset: int, fwd_thread_offset: int, /
+    source: str, reads_scope: bool, node_offset: int, fwd_thread_offset: int, /
 ) -> bool: ...
-def leave_torch(is_ops: bool, /) -> None: ...
+def leave_torch(source: str, /) -> None: ...
+def read_torch_inputs(
+    offsets: Sequence[int],
+    tags: Sequence[int],
+    dtypes: Mapping[int, str],
+    operators: Sequence[tuple[str, bool]],
+    /,
+) -> None: ...
+
+# Operators with arguments whose work is to be computed, and what they do, as (metric, amount).
+def works(first: int, /) -> list[tuple[str, str]]: ...
+def set_work_values(first: int, values: Sequence[tuple[str, int] | None], /) -> None: ...
 
 # Whether torch shows this thread's operators to its observers; returns the state before, None and
 # changes nothing where that is unknown.

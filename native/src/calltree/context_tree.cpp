@@ -12,9 +12,11 @@ namespace {
 constexpr timespec kBetweenSlices{0, 50'000};
 constexpr int kMostPauses = 20; ///< between two slices, where threads that wait need longer
 
-uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t generation) {
+uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t generation,
+                    int32_t variant) {
   uint64_t hash = reinterpret_cast<uintptr_t>(name.key());
-  for (uint64_t part : {uint64_t{parent}, static_cast<uint64_t>(kind), uint64_t{generation}}) {
+  for (uint64_t part : {uint64_t{parent}, static_cast<uint64_t>(kind), uint64_t{generation},
+                        uint64_t{static_cast<uint32_t>(variant)}}) {
     hash = (hash ^ part) * 0x9E3779B97F4A7C15ull;
     hash ^= hash >> 29;
   }
@@ -67,16 +69,17 @@ ContextId ContextTree::child(ContextId parent, std::string_view text, FrameKind 
                              uint32_t generation, EpochId epoch) {
   Name name(text); // before the lock: names have one of their own
   Lock lock = wait_for_lock();
-  return find_or_add(parent, std::move(name), kind, generation, epoch);
+  return find_or_add(parent, std::move(name), kind, generation, epoch, -1);
 }
 
 ContextId ContextTree::child_since(uint32_t collection, ContextId parent, std::string_view text,
-                                   FrameKind kind, uint32_t generation, EpochId epoch) {
+                                   FrameKind kind, uint32_t generation, EpochId epoch,
+                                   int32_t variant) {
   Name name(text);
   Lock lock = wait_for_lock();
   if (collections_.load(std::memory_order_relaxed) != collection)
     return kStale;
-  return find_or_add(parent, std::move(name), kind, generation, epoch);
+  return find_or_add(parent, std::move(name), kind, generation, epoch, variant);
 }
 
 bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) {
@@ -93,13 +96,13 @@ bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) 
 }
 
 ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t generation,
-                                   EpochId epoch) {
-  uint64_t key = lookup_key(parent, name, kind, generation);
+                                   EpochId epoch, int32_t variant) {
+  uint64_t key = lookup_key(parent, name, kind, generation, variant);
   auto [first, last] = lookup(key).equal_range(key);
   for (auto candidate = first; candidate != last; ++candidate) {
     const ContextNode &node = slot(candidate->second);
     if (node.parent == parent && node.name == name && node.kind == kind &&
-        node.generation == generation) {
+        node.generation == generation && node.variant == variant) {
       touch(candidate->second, epoch);
       return candidate->second;
     }
@@ -110,6 +113,7 @@ ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, 
   node.parent = parent;
   node.generation = generation;
   node.depth = above.depth + 1;
+  node.variant = variant;
   node.kind = kind;
   node.name = std::move(name);
   node.key = key;

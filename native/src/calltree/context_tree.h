@@ -22,6 +22,7 @@ struct ContextNode {
   uint32_t generation = 0;
   uint32_t depth = 0;    ///< frames above, root 0
   uint32_t children = 0; ///< guarded by the tree's mutex
+  int32_t variant = -1;  ///< as `intern_variant` numbers it
   FrameKind kind = FrameKind::kRoot;
   bool live = false;
   Name name;
@@ -52,7 +53,7 @@ public:
   /// Same for a parent that the caller does not keep alive: kStale if `collections()` has passed
   /// `collection`, because the parent may be gone. [any thread] locks
   ContextId child_since(uint32_t collection, ContextId parent, std::string_view name,
-                        FrameKind kind, uint32_t generation, EpochId epoch);
+                        FrameKind kind, uint32_t generation, EpochId epoch, int32_t variant = -1);
   /// The node; valid while the caller keeps it alive (on a stack or by an uncollected epoch).
   const ContextNode &node(ContextId id) const { return slot(id); }
   /// Notes that a record of `epoch` may name the node. True if the newest note was of another
@@ -106,7 +107,7 @@ private:
     return chunks_[id / kChunkNodes].load(std::memory_order_acquire)[id % kChunkNodes];
   }
   ContextId find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t generation,
-                        EpochId epoch); ///< [mutex held]
+                        EpochId epoch, int32_t variant); ///< [mutex held]
   static void note_late(ContextNode &node, EpochId epoch) noexcept;
   ContextId allocate();
   void release(ContextId id);

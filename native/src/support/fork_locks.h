@@ -22,6 +22,7 @@ enum class LockRank : uint8_t {
   kTaskFrames,
   kDevices,
   kVariants,
+  kWorks,
   kInstructions,
   kMetricNames,
   kNames,

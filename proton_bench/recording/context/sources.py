@@ -5,7 +5,7 @@ from __future__ import annotations
 from proton_bench.errors import UsageError
 from proton_bench.support.text import did_you_mean
 
-SOURCES = ("shadow", "python", "layers", "ops")
+SOURCES = ("shadow", "python", "layers", "ops", "shapes")
 AUTO = "auto"
 
 
@@ -14,7 +14,8 @@ def parse_context(text: object) -> str:
 
     Args:
         text: Names joined by ``+``. ``shadow`` is scopes, which every source but ``python`` has;
-            ``auto`` is scopes, and layers of programs that use torch.
+            ``auto`` is scopes, and layers of programs that use torch; ``shapes`` is operators by
+            their shapes.
 
     Returns:
         Names joined by ``+`` in the order of ``SOURCES``, ``shadow`` only where it is alone.
@@ -34,4 +35,5 @@ def parse_context(text: object) -> str:
             "of scopes; choose one of them"
         )
     chosen = {"layers" if name == AUTO else name for name in names} - {"shadow"}
+    chosen |= {"ops"} if "shapes" in chosen else set()
     return "+".join(name for name in SOURCES if name in chosen) or "shadow"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.models.data_loaders import watch_loaders
+from proton_bench.recording.models.torch_work import read_inputs
 from proton_bench.recording.native import native
 from proton_bench.recording.session.steps import watch_steps
 from proton_bench.recording.stderr import say, warn
@@ -57,7 +58,7 @@ class TorchContext:
             compilations: Compilations are scopes; else samples of the host tell of them.
             is_dormant: Only steps are marked, until the next call.
         """
-        sources = frozenset(context.split("+")) & {"layers", "ops"}
+        sources = frozenset(context.split("+")) & {"layers", "ops", "shapes"}
         wanted = frozenset() if is_dormant else sources
         if marks_steps or "layers" in wanted:
             wanted |= {"steps"}
@@ -86,7 +87,7 @@ class TorchContext:
         self._holders.clear()
 
     def wants(self, source: str) -> bool:
-        """Whether a session wants ``layers`` or ``ops``."""
+        """Whether a session wants ``layers``, ``ops`` or ``shapes``."""
         return any(source in wanted for wanted in self._holders.values())
 
     def _imported(self, torch: ModuleType) -> None:
@@ -108,7 +109,7 @@ class TorchContext:
         if "layers" in old:
             native.unwatch_modules()
         for source in sorted(old - _WATCHERS.keys()):
-            native.leave_torch(source == "ops")
+            native.leave_torch(source)
         if "layers" in new:
             self._watch_modules(self._torch)
         for source in new & _WATCHERS.keys():
@@ -125,9 +126,13 @@ class TorchContext:
     def _observe(self, torch: ModuleType, sources: frozenset[str]) -> None:
         verdict = self._probed(torch)
         reason = verdict.reason
+        layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
         for source in sorted(sources):
-            layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
-            if not reason and not native.follow_torch(source == "ops", *layout):
+            if source == "shapes" and not reason and not read_inputs(verdict.inputs):
+                say(
+                    "note: no shapes and no flops of operators: torch does not show their arguments"
+                )
+            elif not reason and not native.follow_torch(source, *layout):
                 reason = "it lacks the symbols"
         if self._has_told:
             return  # before an earlier window

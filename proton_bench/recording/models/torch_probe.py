@@ -7,6 +7,8 @@ and prints the result as one line of JSON.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import json
 import sys
 import threading
@@ -105,6 +107,22 @@ def reason_against(seen: Seen) -> str:
     return ""
 
 
+def work_operators() -> list[tuple[str, bool]]:
+    """Return the operators that torch has a formula for, and whether it needs more than shapes."""
+    from torch.utils.flop_counter import flop_registry
+
+    found = []
+    for packet, formula in flop_registry.items():
+        name = getattr(packet, "_qualified_op_name", "")
+        parameters = inspect.signature(formula).parameters.values()
+        plain = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+        if name:
+            # Such as `a_shape`; those that a formula does not use begin with an underscore.
+            needs_more = any(each[:1] == "_" or not each.endswith("_shape") for each in plain)
+            found.append((name, needs_more))
+    return found
+
+
 def main(arguments: Sequence[str]) -> None:
     """Probe and print the findings."""
     # After the path: needed if the program finds its packages in its own way.
@@ -112,14 +130,25 @@ def main(arguments: Sequence[str]) -> None:
     import torch
 
     from proton_bench import _native
+    from proton_bench.recording.models.input_probe import InputProbe
 
-    passes = _Passes()
+    passes, probe = _Passes(), InputProbe()
+    inputs: dict[str, Any] | None = None
+
+    def run() -> None:
+        passes.run()
+        with contextlib.suppress(Exception):  # without: only the arguments are not known
+            probe.run()
+
     try:
-        seen = _native.probe_torch(passes.run)
+        seen = _native.probe_torch(run, probe.visit)
         torch.ones(1)  # with the observer removed
         reason = reason_against(seen)
     except Exception as error:  # noqa: BLE001 - any error is the finding
         seen, reason = [], f"{type(error).__name__}: {error}"
+    with contextlib.suppress(Exception):
+        if (layout := probe.layout()) is not None:
+            inputs = layout | {"operators": work_operators()}
     node_offset, fwd_thread_offset = node_offsets(seen, passes.nodes)
     findings = {
         "build_id": _native.loaded_build_id(LIBRARY),
@@ -127,6 +156,7 @@ def main(arguments: Sequence[str]) -> None:
         "node_offset": node_offset,
         "fwd_thread_offset": fwd_thread_offset,
         "reason": reason,
+        "inputs": inputs,
     }
     sys.stdout.write(f"{json.dumps(findings)}\n")
 

@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import proton_bench
 from proton_bench import _native
 from proton_bench.recording.models import torch_probe
 from proton_bench.support.files import write_file
 
-VERSION = 2  # of the test: a new version invalidates stored results
+VERSION = 3  # of the test: a new version invalidates stored results
 TIMEOUT_S = 60.0
 # These depend on the library; others, such as a kill for lack of memory, do not.
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
@@ -38,6 +39,8 @@ class Verdict:
         node_offset: Where an operator of a backward pass has the number of its node, bytes; 0 where
             that is unknown.
         fwd_thread_offset: Where it has the number of the thread that made the node, as above.
+        inputs: Where it has its arguments, as ``read_torch_inputs`` takes that; None where that is
+            unknown.
         is_final: Another probe would give the same result.
     """
 
@@ -45,6 +48,7 @@ class Verdict:
     reads_scope: bool = False
     node_offset: int = 0
     fwd_thread_offset: int = 0
+    inputs: Mapping[str, Any] | None = None
     is_final: bool = True
 
 
@@ -96,7 +100,10 @@ def _verdict(fields: Mapping[str, object]) -> Verdict:
         raise TypeError("another form")
     if not isinstance(node_offset, int) or not isinstance(thread_offset, int):
         raise TypeError("another form")
-    return Verdict(reason, reads_scope, node_offset, thread_offset)
+    inputs = fields["inputs"]
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise TypeError("another form")
+    return Verdict(reason, reads_scope, node_offset, thread_offset, inputs)
 
 
 def _write(file: Path, verdict: Verdict) -> None:

@@ -33,6 +33,7 @@ from proton_bench.recording.kernels import hooks as launch_hooks
 from proton_bench.recording.kernels.hooks import HookManager
 from proton_bench.recording.models.data_loaders import forget_loaders, loader_facts
 from proton_bench.recording.models.torch_context import torch_context
+from proton_bench.recording.models.torch_work import value_works
 from proton_bench.recording.native import native
 from proton_bench.recording.session.collectors import (
     CollectorLease,
@@ -390,6 +391,7 @@ class Session:
             self._lease.flush()
             HookManager.flush(self.id)
             native.drain()
+            value_works()
             current = self.core.current_phase()
             number = current if phase is None else phase
             if current == 0:  # else the file is about a part of the time since the start
@@ -487,6 +489,7 @@ class Session:
                 steps.callback(HookManager.unregister, self.id)
                 stop_counters(self.id)  # takes the last sample, so while the session is active
                 self._stop(self.core.end_recording, flushing=True)
+                value_works()
                 left_out = self._store_counters(formats)
                 self.core.settle()
                 if self._converter is not None:

@@ -82,12 +82,6 @@ std::vector<SampledLeaf> shares_of(const PcSampleRecord &record, const LeavesByK
   return shares;
 }
 
-/// The row of a frame.
-NodeIndex child_of(CallPathTree &tree, NodeIndex above, const ContextNode &frame) {
-  FrameKind kind = frame.kind == FrameKind::kContextOp ? FrameKind::kOp : frame.kind;
-  return tree.child(above, frame.name, kind);
-}
-
 } // namespace
 
 SessionTree::SessionTree(ContextSource source, uint32_t generation, bool records_wall,
@@ -146,12 +140,21 @@ CallPathTree &SessionTree::tree(uint32_t number) {
   Phase &found = phase(number);
   found.devices.publish(found.tree);
   found.host_idle.publish(found.tree);
+  found.work.publish(found.tree);
   return found.tree;
 }
 
 const CallPathTree *SessionTree::find(uint32_t number) const {
   auto found = phases_.find(number);
   return found == phases_.end() ? nullptr : &found->second->tree;
+}
+
+NodeIndex SessionTree::child_of(CallPathTree &tree, NodeIndex above,
+                                const ContextNode &frame) const {
+  FrameKind kind = frame.kind == FrameKind::kContextOp ? FrameKind::kOp : frame.kind;
+  const VariantRecord *record = has(ContextSource::kShapes) ? find_variant(frame.variant) : nullptr;
+  int32_t variant = record ? tree.variant(above, frame.name, *record) : kNone;
+  return tree.child(above, frame.name, kind, kNone, variant);
 }
 
 NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python) const {
@@ -481,8 +484,14 @@ NodeIndex SessionTree::add_copy(uint32_t number, const LaunchRecord &launch,
 void SessionTree::add_metric(uint32_t number, const Capture &at, const UserMetric &metric) {
   Phase &target = phase(number);
   ++target.revision;
+  bool is_work = metric.metric == &work_metric();
+  if (is_work && !has(ContextSource::kShapes))
+    return; // another session's
   NodeIndex node = node_for(target, at.shadow, at.python);
-  target.tree.metrics().add(node, *metric.metric, metric.value);
+  if (is_work)
+    target.work.add(node, std::get<int64_t>(metric.value));
+  else
+    target.tree.metrics().add(node, *metric.metric, metric.value);
 }
 
 // Work of graphs: below the launch, on the path of its capture.
@@ -558,7 +567,12 @@ void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const 
                              const UserMetric &metric) {
   Phase &target = phase(number);
   ++target.revision;
+  bool is_work = metric.metric == &work_metric();
+  if (is_work && !has(ContextSource::kShapes))
+    return; // another session's
   NodeIndex node = captured_node(target, launch, place);
+  if (is_work)
+    return target.work.add(node, std::get<int64_t>(metric.value));
   if (const ContextNode *named = naming_frame(place.at->shadow)) // they are that kernel's
     node = target.tree.child(node, named->name, FrameKind::kKernel);
   target.tree.metrics().add(node, *metric.metric, metric.value);

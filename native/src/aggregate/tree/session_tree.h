@@ -14,6 +14,7 @@
 #include "aggregate/events/session_events.h"
 #include "aggregate/kernels/counter_log.h"
 #include "aggregate/times/device_times.h"
+#include "aggregate/tree/op_work.h"
 #include "calltree/call_path_tree.h"
 #include "calltree/scope_timeline.h"
 #include "correlation/graph_launches.h"
@@ -26,7 +27,13 @@ struct ContextNode;
 class KernelTimes;
 
 /// What makes the call paths of a session; flags. Without kPython scopes do.
-enum class ContextSource : uint8_t { kShadow = 0, kPython = 1, kLayers = 2, kOps = 4 };
+enum class ContextSource : uint8_t {
+  kShadow = 0,
+  kPython = 1,
+  kLayers = 2,
+  kOps = 4,
+  kShapes = 8, ///< operators with other arguments are other rows
+};
 constexpr ContextSource operator|(ContextSource one, ContextSource other) {
   return static_cast<ContextSource>(static_cast<uint8_t>(one) | static_cast<uint8_t>(other));
 }
@@ -189,6 +196,7 @@ private:
     CallPathTree tree;
     ScopeTimeline timeline;
     HostIdle host_idle;
+    OpWork work;
     DeviceTimes devices;
     uint64_t revision = 0;
     std::unordered_map<uint64_t, NodeIndex> paths;    ///< (shadow, python) -> node
@@ -246,6 +254,8 @@ private:
   NodeIndex leaf_node(Phase &phase, const Capture &above, const Leaf &leaf) const;
   /// The leaf of a kernel that was launched there, whatever ran it.
   NodeIndex any_leaf(Phase &phase, const Capture &at, const char *kernel) const;
+  /// The row of a frame.
+  NodeIndex child_of(CallPathTree &tree, NodeIndex above, const ContextNode &frame) const;
   NodeIndex node_for(Phase &phase, ContextId shadow, ContextId python) const;
   NodeIndex shadow_node(Phase &phase, ContextId shadow) const;
   NodeIndex host_node(Phase &phase, const Capture &at) const;

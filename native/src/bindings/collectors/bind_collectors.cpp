@@ -28,13 +28,21 @@ namespace {
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
 /// What an observer of the loaded libtorch sees while `run` runs: (kind, name, whether the observer
-/// read the kind, whether the operator ended, words of its memory, the thread's number).
-py::list probe_torch(const py::function &run) {
+/// read the kind, whether the operator ended, words of its memory, the thread's number). `visit` is
+/// called with the name and the address of operators that begin.
+py::list probe_torch(const py::function &run, const py::function &visit) {
   TorchObserver &observer = TorchObserver::instance();
   if (observer.installed() || !observer.find_symbols())
     throw Error(ErrorCode::kUsage, "no libtorch to probe: it is not loaded, lacks the symbols of "
                                    "its observers, or is observed already");
-  observer.begin_probe();
+  observer.begin_probe([&](const char *name, const void *token) {
+    py::gil_scoped_acquire locked;
+    try {
+      visit(name, reinterpret_cast<uintptr_t>(token));
+    } catch (py::error_already_set &error) {
+      error.discard_as_unraisable(__func__);
+    }
+  });
   try {
     run();
   } catch (...) {

@@ -14,7 +14,6 @@
 
 #include "bindings/module/bindings.h"
 #include "bindings/values/python_values.h"
-#include "collector/cpu/torch_observer.h"
 #include "context/layer/layer_range.h"
 #include "context/thread/self_cost.h"
 #include "context/thread/steps.h"
@@ -387,10 +386,6 @@ PyObject *exit_layers(PyObject *, PyObject *count) {
   Py_RETURN_NONE;
 }
 
-TorchObserver::Client client_of(bool is_ops) {
-  return is_ops ? TorchObserver::kOpFrames : TorchObserver::kLayers;
-}
-
 PyMethodDef kLayerFunctions[] = {
     {"enter_layers", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(enter_layers)),
      METH_FASTCALL, "Opens layers on this thread, outermost first."},
@@ -404,21 +399,6 @@ void bind_layers(py::module_ &module) {
     throw py::error_already_set();
   module.def("watch_modules", &watch_modules, py::arg("function"), py::pos_only());
   module.def("unwatch_modules", &unwatch_modules);
-  module.def(
-      "follow_torch",
-      [](bool is_ops, bool reads_scope, uint32_t node_offset, uint32_t fwd_thread_offset) {
-        return TorchObserver::instance().attach(client_of(is_ops),
-                                                {reads_scope, node_offset, fwd_thread_offset});
-      },
-      py::arg("is_ops"), py::arg("reads_scope"), py::arg("node_offset"),
-      py::arg("fwd_thread_offset"), py::pos_only());
-  module.def(
-      "enable_torch_records",
-      [](bool enabled) { return TorchObserver::instance().enable_records(enabled); }, py::kw_only(),
-      py::arg("enabled"));
-  module.def(
-      "leave_torch", [](bool is_ops) { TorchObserver::instance().detach(client_of(is_ops)); },
-      py::arg("is_ops"), py::pos_only());
   module.def("named_module_count", [] { return ModuleNames::instance().size(); });
 }
 

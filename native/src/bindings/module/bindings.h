@@ -11,6 +11,7 @@ void bind_tasks(pybind11::module_ &module);
 void bind_launch_hook(pybind11::module_ &module);
 void bind_context(pybind11::module_ &module);
 void bind_layers(pybind11::module_ &module);
+void bind_torch(pybind11::module_ &module);
 void bind_metrics(pybind11::module_ &module);
 void bind_session(pybind11::module_ &module);
 void bind_collectors(pybind11::module_ &module);

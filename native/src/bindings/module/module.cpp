@@ -32,6 +32,7 @@ PYBIND11_MODULE(_native, module) {
   proton::bind_launch_hook(module);
   proton::bind_context(module);
   proton::bind_layers(module);
+  proton::bind_torch(module);
   proton::bind_metrics(module);
   proton::bind_session(module);
   proton::bind_collectors(module);

@@ -54,9 +54,11 @@ ContextSource parse_source(std::string_view context) {
       source = source | ContextSource::kLayers;
     else if (part == "ops")
       source = source | ContextSource::kOps;
+    else if (part == "shapes")
+      source = source | ContextSource::kShapes;
     else if (part != "shadow")
       throw Error(ErrorCode::kUsage, "Unknown context source: " + std::string(part) +
-                                         "; choose from: shadow, python, layers, ops");
+                                         "; choose from: shadow, python, layers, ops, shapes");
     context.remove_prefix(std::min(context.size(), part.size() + 1));
   }
   return source;

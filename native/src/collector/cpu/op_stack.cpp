@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "collector/cpu/op_inputs.h"
 #include "context/thread/host_range.h"
 #include "context/thread/self_cost.h"
 #include "support/tick_clock.h"
@@ -20,11 +21,12 @@ struct OpenOp {
   int64_t start_ns = 0;
   int64_t nested_ns = 0; ///< recorded ranges inside
   int32_t variant = -1;
-  bool counts = false;                           ///< towards the depth limit
-  bool is_timed = false;                         ///< recorded; else it is a frame alone
-  bool is_evaluation = false;                    ///< autograd's frame, opened with its node
-  OpenBackward backward;                         ///< the layers of that node
-  uint32_t outer_base = 0;                       ///< of the stack before
+  OpInputs inputs;            ///< its work is dropped where an operator inside has it
+  bool counts = false;        ///< towards the depth limit
+  bool is_timed = false;      ///< recorded; else it is a frame alone
+  bool is_evaluation = false; ///< autograd's frame, opened with its node
+  OpenBackward backward;      ///< the layers of that node
+  uint32_t outer_base = 0;    ///< of the stack before
   std::shared_ptr<UserRange::Progress> progress; ///< null but for ranges that may end elsewhere
 };
 
@@ -34,6 +36,8 @@ struct OpStack {
   uint32_t base = 0; ///< the depth around the innermost layer: the limit counts from there
   uint32_t muted = 0;
   uint64_t seen_strays = 0;
+  size_t working = kNone; ///< the outermost open operator with work: those inside are part of it
+  static constexpr size_t kNone = SIZE_MAX;
 };
 
 // Initial-exec: one instruction instead of a call per access.
@@ -51,6 +55,8 @@ thread_local Owner t_owner;
 
 std::atomic<uint32_t> g_max_depth{kDefaultOpDepth};
 std::atomic<bool> g_enabled{false};
+std::atomic<bool> g_inputs_read{false};
+std::atomic<WorkListener> g_work_listener{nullptr};
 std::atomic<uint64_t> g_strays{0};
 StrayEnds g_stray_ends;
 
@@ -78,6 +84,8 @@ void count_strays(uint64_t count) noexcept {
 
 /// Removes the operator at `index`; those above stay. Its children's time goes to the next one.
 [[gnu::hot]] void take_off(OpStack &stack, size_t index, int64_t contained_ns) noexcept {
+  if (stack.working != OpStack::kNone && stack.working >= index) [[unlikely]]
+    stack.working = stack.working == index ? OpStack::kNone : stack.working - 1;
   stack.depth -= stack.open[index].counts ? 1 : 0;
   stack.base = stack.open[index].outer_base;
   if (index + 1 == stack.open.size())
@@ -109,6 +117,9 @@ void forget_strays(OpStack &stack) noexcept {
 /// Ends the newest one.
 [[gnu::hot]] void close_newest(OpStack &stack, int64_t end_ns) noexcept {
   OpenOp &op = stack.open.back();
+  if (op.inputs.work != kNoWork) [[unlikely]]
+    if (WorkListener listener = g_work_listener.load(std::memory_order_acquire))
+      listener(op.inputs.work);
   int64_t contained_ns = op.nested_ns;
   if (op.range.is_open() && !op.is_timed) {
     abandon_range(op.range);
@@ -125,9 +136,28 @@ void forget_strays(OpStack &stack) noexcept {
   take_off(stack, stack.open.size() - 1, contained_ns);
 }
 
+/// Reads the arguments of the newest operator. What torch's formulas count is the outermost
+/// operator with work; one of the same name inside, as autocast makes it, has the types that are
+/// computed.
+void take_inputs(OpStack &stack, std::string_view name) noexcept {
+  OpenOp &op = stack.open.back();
+  op.inputs = read_inputs(op.token, name);
+  if (op.inputs.work == kNoWork)
+    return;
+  if (stack.working != OpStack::kNone) {
+    OpInputs &outer = stack.open[stack.working].inputs;
+    if (outer.work == kNoWork || outer.of_operator != op.inputs.of_operator) {
+      op.inputs.work = kNoWork;
+      return;
+    }
+    outer.work = kNoWork;
+  }
+  stack.working = stack.open.size() - 1;
+}
+
 /// Opens the frame of an operator that is timed.
 void open_timed(OpenOp &op, std::string_view name) noexcept {
-  op.range = enter_range(name, FrameKind::kOp);
+  op.range = enter_range(name, FrameKind::kOp, op.inputs.variant);
   op.is_timed = true;
 }
 
@@ -153,7 +183,7 @@ void open_untimed(OpenOp &op, std::string_view name, OpKind kind,
   if (kind == OpKind::kUser && now.wants_layers && name.starts_with("Optimizer."))
     op.range = enter_range(name, FrameKind::kLayer);
   else if (now.wants_ops)
-    op.range = enter_range(name, FrameKind::kContextOp);
+    op.range = enter_range(name, FrameKind::kContextOp, op.inputs.variant);
 }
 
 /// Ends the operator at `index` and those above it, which should have ended before.
@@ -193,6 +223,14 @@ void set_op_depth(uint32_t max_depth) noexcept {
 
 void set_ops_enabled(bool enabled) noexcept { g_enabled.store(enabled, std::memory_order_release); }
 
+void set_inputs_read(bool are_read) noexcept {
+  g_inputs_read.store(are_read, std::memory_order_release);
+}
+
+void set_work_listener(WorkListener listener) noexcept {
+  g_work_listener.store(listener, std::memory_order_release);
+}
+
 [[gnu::hot]] void begin_op(const void *token, OpKind kind, NameOf name_of,
                            const NodeOfOp &node) noexcept {
   OpStack *stack = ops();
@@ -214,11 +252,17 @@ void set_ops_enabled(bool enabled) noexcept { g_enabled.store(enabled, std::memo
     bool wanted = stack->depth - stack->base < g_max_depth.load(std::memory_order_relaxed) &&
                   stack->muted == 0 &&
                   (is_timed || now.wants_ops || (links && kind == OpKind::kUser));
-    if (!wanted)
+    const bool reads = kind != OpKind::kUser && stack->muted == 0 && now.active &&
+                       g_inputs_read.load(std::memory_order_relaxed);
+    if (!wanted && !reads)
       return;
     OpenOp &op = stack->open.back();
     const char *text = name_of(token);
     std::string_view name = text ? text : "<unnamed operator>";
+    if (reads)
+      take_inputs(*stack, name);
+    if (!wanted)
+      return;
     if (name.starts_with("proton_bench::")) // opens or closes a scope of a compiled graph
       return;
     bool is_evaluation = kind == OpKind::kOperator && is_autograd_evaluation(name);

@@ -33,6 +33,12 @@ inline constexpr uint32_t kDefaultOpDepth = 2;
 /// Settings of the one CPU collector. Depth 0 is unlimited. [any thread]
 void set_op_depth(uint32_t max_depth) noexcept;
 void set_ops_enabled(bool enabled) noexcept;
+/// Whether the arguments of operators are read: their tokens are libtorch's. [any thread]
+void set_inputs_read(bool are_read) noexcept;
+/// Called on the thread of an operator whose work is to be computed, with the number of its Work,
+/// where the operator's frame is open. Null removes the listener. [any thread]
+using WorkListener = void (*)(int32_t work) noexcept;
+void set_work_listener(WorkListener listener) noexcept;
 
 /// The node that a backward operator runs, where that is known.
 struct NodeOfOp {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collector/cpu/op_inputs.h"
 #include "collector/cpu/op_stack.h"
 #include "context/layer/layer_range.h"
 #include "context/thread/self_cost.h"
@@ -19,7 +20,7 @@ namespace proton {
 namespace {
 
 // The layouts below are those of libtorch 2.x: at::ObserverContext has a virtual destructor, and
-// at::RecordFunctionCallback is {start, end, sampling probability, one flag per RecordScope,
+// at::RecordFunctionCallback is {start, end, sampling probability, one flag per RecordScope (ten),
 // needs_inputs, needs_outputs, needs_ids}, 40 bytes.
 struct ObserverContext {
   virtual ~ObserverContext() = default;
@@ -38,6 +39,7 @@ struct RecordFunctionCallback {
   bool scopes_and_needs[16] = {};
 };
 static_assert(sizeof(RecordFunctionCallback) == 40);
+constexpr size_t kNeedsInputs = 10;
 
 // Where at::RecordFunction says what it is: behind the callbacks (room for four) and the thread.
 constexpr size_t kScopeOffset = 96;
@@ -133,6 +135,7 @@ struct Probe {
   std::mutex mutex;
   std::vector<TorchObserver::Seen> seen;
   std::vector<const void *> tokens;
+  TorchObserver::Visit visit;
 };
 Probe &probe() {
   static Probe *all = new Probe; // outlives threads of libtorch
@@ -143,6 +146,8 @@ std::unique_ptr<ObserverContext> note_begin(const char *kind, size_t scope,
                                             const void *token) noexcept {
   try {
     const char *name = g_name_of(token);
+    if (probe().visit && scope == kScopeFunction)
+      probe().visit(name ? name : "", token);
     std::lock_guard lock(probe().mutex);
     TorchObserver::Seen &seen = probe().seen.emplace_back();
     seen.kind = kind;
@@ -224,12 +229,14 @@ int visit_library(dl_phdr_info *library, size_t, void *argument) noexcept {
 }
 
 /// Has libtorch call back for operators of these scopes. [its number of the callback]
-uint64_t added(std::initializer_list<size_t> scopes, StartCallback start, EndCallback end) {
+uint64_t added(std::initializer_list<size_t> scopes, StartCallback start, EndCallback end,
+               bool needs_inputs) {
   RecordFunctionCallback callback;
   callback.start = start;
   callback.end = end;
   for (size_t scope : scopes)
     callback.scopes_and_needs[scope] = true;
+  callback.scopes_and_needs[kNeedsInputs] = needs_inputs;
   return g_add(callback);
 }
 
@@ -298,21 +305,24 @@ void TorchObserver::observe() {
   g_node_offset = links ? layout_.node_offset : 0;
   g_fwd_thread_offset = layout_.fwd_thread_offset;
   set_node_numbers(links ? g_numbers : NodeNumbers{});
+  set_inputs_read(false);
   if (clients_ == 0)
     return;
   // For layers alone operators of the forward pass cost nothing.
   bool all = clients_ != kLayers;
+  bool inputs = (clients_ & kInputs) != 0 && knows_inputs();
+  set_inputs_read(inputs);
   if (layout_.reads_scope && all)
-    keep({added({kScopeFunction, kScopeBackwardFunction, kScopeUser}, on_any, on_any_end)});
+    keep({added({kScopeFunction, kScopeBackwardFunction, kScopeUser}, on_any, on_any_end, inputs)});
   else if (layout_.reads_scope)
-    keep({added({kScopeBackwardFunction, kScopeUser}, on_any, on_any_end)});
+    keep({added({kScopeBackwardFunction, kScopeUser}, on_any, on_any_end, false)});
   else if (all)
-    keep({added({kScopeFunction}, on_function, on_end),
-          added({kScopeBackwardFunction}, on_backward, on_end),
-          added({kScopeUser}, on_user, on_user_end)});
+    keep({added({kScopeFunction}, on_function, on_end, inputs),
+          added({kScopeBackwardFunction}, on_backward, on_end, inputs),
+          added({kScopeUser}, on_user, on_user_end, false)});
   else
-    keep({added({kScopeBackwardFunction}, on_backward, on_end),
-          added({kScopeUser}, on_user, on_user_end)});
+    keep({added({kScopeBackwardFunction}, on_backward, on_end, false),
+          added({kScopeUser}, on_user, on_user_end, false)});
 }
 
 void TorchObserver::keep(std::initializer_list<uint64_t> callbacks) {
@@ -325,16 +335,18 @@ void TorchObserver::stop() {
     g_remove(callbacks_[--installed_]);
 }
 
-void TorchObserver::begin_probe() {
-  keep({added({kScopeFunction}, note_function, note_end),
-        added({kScopeBackwardFunction}, note_backward, note_end),
-        added({kScopeUser}, note_user, note_end)});
+void TorchObserver::begin_probe(Visit visit) {
+  probe().visit = std::move(visit);
+  keep({added({kScopeFunction}, note_function, note_end, static_cast<bool>(probe().visit)),
+        added({kScopeBackwardFunction}, note_backward, note_end, false),
+        added({kScopeUser}, note_user, note_end, false)});
 }
 
 std::vector<TorchObserver::Seen> TorchObserver::end_probe() {
   stop();
   std::lock_guard lock(probe().mutex);
   probe().tokens.clear();
+  probe().visit = nullptr;
   return std::exchange(probe().seen, {});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -23,7 +24,7 @@ public:
     uint32_t fwd_thread_offset = 0; ///< of the number of the thread that made it; 0: unknown
   };
   /// Who wants to see operators, as flags.
-  enum Client : uint8_t { kTimes = 1, kOpFrames = 2, kLayers = 4 };
+  enum Client : uint8_t { kTimes = 1, kOpFrames = 2, kLayers = 4, kInputs = 8 };
   /// Observes what the clients want together. False where libtorch is not loaded, or lacks the
   /// symbols.
   bool attach(Client client, const Layout &layout);
@@ -42,9 +43,11 @@ public:
     uint64_t thread = 0;         ///< as libtorch numbers it: where it was seen
     bool has_ended = false;
   };
+  /// Called where an operator begins, with its name and the operator.
+  using Visit = std::function<void(const char *, const void *)>;
   /// Observes into a list instead, to see whether this libtorch has the layouts of ours. If it has
-  /// others, that may crash: probe in a separate process. [symbols found]
-  void begin_probe();
+  /// others, that may crash: probe in a separate process. `visit` must not throw. [symbols found]
+  void begin_probe(Visit visit);
   std::vector<Seen> end_probe();
 
 private:

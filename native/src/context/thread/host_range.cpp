@@ -189,7 +189,8 @@ ContextId intern(std::span<const NamedFrame> path, const SessionState &now) {
     ContextId id = 0;
     for (const NamedFrame &frame : path) {
       uint32_t generation = frame.generation != 0 ? frame.generation : now.generation;
-      id = tree.child_since(collection, id, frame.name.text(), frame.kind, generation, now.epoch);
+      id = tree.child_since(collection, id, frame.name.text(), frame.kind, generation, now.epoch,
+                            frame.variant);
       if (id == ContextTree::kStale)
         break;
     }
@@ -256,7 +257,8 @@ void request_drain() noexcept {
     request();
 }
 
-[[gnu::hot]] OpenRange enter_range(std::string_view name, FrameKind kind) noexcept {
+[[gnu::hot]] OpenRange enter_range(std::string_view name, FrameKind kind,
+                                   int32_t variant) noexcept {
   OpenRange range;
   SessionState now = session_state();
   if (!now.active)
@@ -264,7 +266,7 @@ void request_drain() noexcept {
   try {
     ThreadState &thread = this_thread();
     range.depth = thread.stack.depth();
-    range.scope_id = thread.stack.push(hashed(name), kind, now).scope_id();
+    range.scope_id = thread.stack.push(hashed(name, variant), kind, now).scope_id();
     if (kind == FrameKind::kOp || kind == FrameKind::kKernel)
       begin_counts(thread);
   } catch (...) { // no memory or too deep: the time stays with the enclosing range
@@ -317,7 +319,8 @@ std::vector<NamedFrame> current_path() {
   std::vector<NamedFrame> path;
   ContextTree &tree = ContextTree::instance(); // what the stack names, it keeps alive
   for (ContextId id = this_thread().stack.own(); id != 0; id = tree.node(id).parent)
-    path.push_back({tree.node(id).name, tree.node(id).kind, tree.node(id).generation});
+    path.push_back(
+        {tree.node(id).name, tree.node(id).kind, tree.node(id).generation, tree.node(id).variant});
   std::reverse(path.begin(), path.end());
   return path;
 }

@@ -68,8 +68,9 @@ struct RangeTimes {
   int64_t self_ns = 0; ///< duration less that of nested ranges of the same collector
 };
 
-/// Opens a frame; a failure (no memory) leaves the range inactive. [launching thread, noexcept]
-OpenRange enter_range(std::string_view name, FrameKind kind) noexcept;
+/// Opens a frame; a failure (no memory) leaves the range inactive. One with another variant, as
+/// `intern_variant` numbers them, is another path. [launching thread, noexcept]
+OpenRange enter_range(std::string_view name, FrameKind kind, int32_t variant = -1) noexcept;
 /// Records the range, in the epoch in which it ended, and closes its frame. Below a scope or range
 /// that is still open, the frame leaves only when it comes to the top: the program closes that
 /// scope. False if a session is active but the frame was closed before, so that nothing is
@@ -88,6 +89,7 @@ struct NamedFrame {
   Name name;
   FrameKind kind = FrameKind::kScope;
   uint32_t generation = 0; ///< serial of the newest session when it was opened; 0: take today's
+  int32_t variant = -1;
 };
 /// The frames of the thread that this one follows and then its own, outermost first.
 std::vector<NamedFrame> current_path();

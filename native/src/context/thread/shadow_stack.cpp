@@ -40,6 +40,7 @@ void PathCache::keep(const PathStep &step, ContextId id) noexcept {
   entry.id = id;
   entry.generation = step.generation;
   entry.collection = step.collection;
+  entry.variant = step.name.variant;
   entry.kind = step.kind;
   entry.length = static_cast<uint8_t>(text.size());
   std::memcpy(entry.text.data(), text.data(), text.size());
@@ -67,7 +68,7 @@ const ShadowStack *starting_stack() noexcept {
   return g_starting_stack.load(std::memory_order_acquire);
 }
 
-[[gnu::hot]] HashedName hashed(std::string_view text) noexcept {
+[[gnu::hot]] HashedName hashed(std::string_view text, int32_t variant) noexcept {
   // Our own hash: a call into the standard library costs as much again.
   uint64_t hash = text.size() * kMixer;
   const char *at = text.data();
@@ -80,7 +81,7 @@ const ShadowStack *starting_stack() noexcept {
   }
   for (; left != 0; --left, ++at)
     hash = (hash ^ static_cast<unsigned char>(*at)) * kMixer;
-  return {text, hash ^ (hash >> 32)};
+  return {text, hash ^ (hash >> 32), variant};
 }
 
 StackEntry &StackEntry::operator=(const StackEntry &other) noexcept {
@@ -140,7 +141,8 @@ ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
     return id;
   }
   is_first_use_ = true;
-  id = tree.child_since(collection, parent, name.text, kind, now.generation, now.epoch);
+  id = tree.child_since(collection, parent, name.text, kind, now.generation, now.epoch,
+                        name.variant);
   if (id != ContextTree::kStale)
     known_.keep(step, id);
   return id;

@@ -22,6 +22,8 @@ namespace proton {
 struct HashedName {
   std::string_view text;
   uint64_t hash = 0;
+  int32_t variant =
+      -1; ///< what else tells frames of one name apart, as `intern_variant` numbers it
 };
 
 /// A child as its parent's thread asks for it.
@@ -37,7 +39,7 @@ struct PathStep {
 /// caches, so entries lie in the order of their first use, and each knows which was used after it.
 class PathCache {
 public:
-  static constexpr size_t kLongestName = 88; ///< autograd's names are long
+  static constexpr size_t kLongestName = 84; ///< autograd's names are long
 
   /// The id; kNone if the step has to be looked up.
   ContextId find(const PathStep &step) noexcept {
@@ -72,6 +74,7 @@ private:
     ContextId id = 0;
     uint32_t generation = 0;
     uint32_t collection = 1; ///< odd: no settled number
+    int32_t variant = -1;
     FrameKind kind = FrameKind::kUnknown;
     uint8_t length = 0;
     uint16_t next = 0;                   ///< entry that was used after this one the last time
@@ -82,12 +85,15 @@ private:
     const std::string_view text = step.name.text;
     return entry.hash == step.name.hash && entry.parent == step.parent &&
            entry.collection == step.collection && entry.generation == step.generation &&
-           entry.kind == step.kind && entry.length == text.size() &&
+           entry.kind == step.kind && entry.variant == step.name.variant &&
+           entry.length == text.size() &&
            std::memcmp(entry.text.data(), text.data(), text.size()) == 0;
   }
   static uint32_t slot(const PathStep &step, uint32_t probe) noexcept {
-    uint64_t mixed = step.name.hash ^ (uint64_t{step.parent} * 0x9E3779B97F4A7C15ull) ^
-                     static_cast<uint64_t>(step.kind);
+    uint64_t mixed =
+        step.name.hash ^ (uint64_t{step.parent} * 0x9E3779B97F4A7C15ull) ^
+        static_cast<uint64_t>(step.kind) ^
+        (uint64_t{static_cast<uint32_t>(step.name.variant + 1)} * 0xC2B2AE3D27D4EB4Full);
     return static_cast<uint32_t>((mixed >> 7) + probe) % kSlots;
   }
   ContextId use(Entry &entry) noexcept {
@@ -108,7 +114,7 @@ private:
 };
 
 /// For names that come without a hash.
-HashedName hashed(std::string_view text) noexcept;
+HashedName hashed(std::string_view text, int32_t variant = -1) noexcept;
 
 struct StackEntry {
   StackEntry() = default;

@@ -18,11 +18,11 @@ torch = pytest.importorskip("torch")
 def session() -> Iterator[native.Session]:
     """A session that sees operators, however this torch keeps its records."""
     core = native.Session("ops", False)
-    assert native.follow_torch(True, False, 0, 0)
+    assert native.follow_torch("ops", False, 0, 0)
     core.activate()
     yield core
     core.deactivate()
-    native.leave_torch(True)
+    native.leave_torch("ops")
     core.remove()
 
 

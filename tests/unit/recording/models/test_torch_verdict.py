@@ -18,8 +18,15 @@ GOOD = {
     "reads_scope": True,
     "node_offset": 200,
     "fwd_thread_offset": 304,
+    "inputs": {"offsets": [208, 56, 160, 16]},
 }
-SEEN = Verdict("", reads_scope=True, node_offset=200, fwd_thread_offset=304)
+SEEN = Verdict(
+    "",
+    reads_scope=True,
+    node_offset=200,
+    fwd_thread_offset=304,
+    inputs={"offsets": [208, 56, 160, 16]},
+)
 
 
 @pytest.fixture
