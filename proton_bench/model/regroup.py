@@ -53,14 +53,30 @@ class Stack:
         )
 
 
-def fold_variants(profile: Profile) -> Profile:
-    """Sum siblings equal in name, kind and device; the result has no variants."""
-    stack = replace(
-        Stack.of(profile), variant_rows=np.full(len(profile), -1, dtype="<i4"), variants=()
-    )
+def fold_variants(profile: Profile, *, but_signatures: bool = False) -> Profile:
+    """Sum siblings equal in name, kind and device; the result has no variants.
+
+    Args:
+        profile: Profile to fold.
+        but_signatures: Rows with other signatures stay apart, as variants of nothing else.
+    """
+    none = np.full(len(profile), -1, dtype="<i4")
+    rows, variants = _signatures(profile) if but_signatures else (none, ())
+    stack = replace(Stack.of(profile), variant_rows=rows, variants=variants)
     if _siblings_differ(stack):
-        return replace(profile, variant_rows=stack.variant_rows, variants=())
+        return replace(profile, variant_rows=rows, variants=variants)
     return regroup(stack, group_equal_rows(stack), profile)
+
+
+def _signatures(profile: Profile) -> tuple[Indexes, tuple[Variant, ...]]:
+    """Return the variants of rows with everything but their signatures left out."""
+    kept: dict[str, int] = {}
+    places = [
+        kept.setdefault(each.signature, len(kept)) if each.signature else -1
+        for each in profile.variants
+    ]
+    rows = np.array([*places, -1], dtype="<i4")[profile.variant_rows]
+    return rows, tuple(Variant(signature=text) for text in kept)
 
 
 def fold_below(profile: Profile, depth: int) -> Profile:

@@ -25,6 +25,7 @@ from proton_bench.analysis.metrics.measured_work import MEASURED_WORK, UNIT_USE
 from proton_bench.analysis.metrics.occupancy import OCCUPANCY, with_occupancy
 from proton_bench.analysis.metrics.roofline import ROOFLINE
 from proton_bench.analysis.metrics.samples import SAMPLE_STATISTICS
+from proton_bench.analysis.metrics.shapes import SHAPES
 from proton_bench.analysis.metrics.values import (
     DerivedMetric,
     MetricValues,
@@ -91,6 +92,7 @@ REGISTRY: tuple[DerivedMetric, ...] = (
         values=_occupancy,
         prepare=with_occupancy,
     ),
+    SHAPES,
     DerivedMetric(
         re.compile(WHY),
         offered=lambda profile, numbers: _when_timed(profile, numbers, WHY),

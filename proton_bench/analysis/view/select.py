@@ -12,6 +12,7 @@ from proton_bench.analysis.accounting.device_use import runs_on_devices
 from proton_bench.analysis.choices import DEFAULT_DEPTH
 from proton_bench.analysis.metrics.derive import prepare, values_of
 from proton_bench.analysis.metrics.formula import find_metric
+from proton_bench.analysis.metrics.shapes import shows_shapes
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.naming.nested import fold_nested
 from proton_bench.analysis.naming.readable import Readable, folded, texts_of
@@ -23,7 +24,7 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn
 from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.preorder import depths, positions, subtree_ends
 from proton_bench.model.profile import Profile
-from proton_bench.model.regroup import Stack, fold_into_ancestors, regroup
+from proton_bench.model.regroup import Stack, fold_into_ancestors, fold_variants, regroup
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,17 +134,16 @@ def flattened(profile: Profile) -> Profile:
         stack,
         columns=tuple(_of_work(column, is_work) for column in stack.columns),
         parents=parents,
-        variant_rows=np.full(len(profile), -1, dtype="<i4"),
-        variants=(),
     )
     return regroup(stack, numbers[group.reshape(-1)], profile)
 
 
 def _labels(profile: Profile) -> Integers:
-    """Return one number for name, kind and device of each row."""
+    """Return one number for name, kind, device and variant of each row."""
     labels = profile.frames.astype(np.int64) * 256 + profile.kinds
-    devices: Integers = labels * (len(profile.devices) + 1) + profile.device_rows + 1
-    return devices
+    labels = labels * (len(profile.devices) + 1) + profile.device_rows + 1
+    numbers: Integers = labels * (len(profile.variants) + 1) + profile.variant_rows + 1
+    return numbers
 
 
 def _of_work(column: MetricColumn, is_work: Mask) -> MetricColumn:
@@ -228,9 +228,9 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
     """Return the rows and values to show of a profile.
 
     Launch metadata is left out; trials of an autotuner are one row unless requested. Variants of
-    one kernel are one row, and so are kernels whose names differ only in Inductor's running number,
-    except with raw names. Where rows are made readable, those without a value of these metrics are
-    left out and counted, except scopes.
+    one kernel are one row, unless shapes are shown, and so are kernels whose names differ only in
+    Inductor's running number, except with raw names. Where rows are made readable, those without a
+    value of these metrics are left out and counted, except scopes.
 
     Raises:
         MetricError: A metric is unknown or cannot be derived.
@@ -243,7 +243,8 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         shown = with_stable_names(shown)
     if selection.readable is not None:
         shown = _folded(shown, selection.readable, selection.names, flat=selection.flat)
-    shown = flattened(shown) if selection.flat else shown.fold_variants()
+    shown = fold_variants(shown, but_signatures=shows_shapes(metrics))
+    shown = flattened(shown) if selection.flat else shown
     labels = [f"{device.kind}:{device.index}" for device in shown.devices]
     labels.append("")
     tree = MetricTree(

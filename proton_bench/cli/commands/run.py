@@ -66,8 +66,8 @@ def command(
             "-c",
             "--context",
             metavar="SOURCE[+SOURCE]",
-            help="What makes call paths: shadow (scopes), python (Python frames), layers and ops "
-            "(of torch programs), or auto: scopes and layers.",
+            help="What makes call paths: shadow (scopes), python (Python frames), layers, ops and "
+            "shapes (of torch programs), or auto: scopes and layers.",
         ),
     ] = "auto",
     mode: Annotated[

@@ -188,7 +188,7 @@ def roofline_plots(profile: Profile, selection: Selection) -> tuple[RooflinePlot
     """
     shown = drop_metadata(profile)
     shown = shown if selection.trials else drop_trials(shown)
-    kernels = flattened(shown)
+    kernels = flattened(shown.fold_variants())
     work, scopes = known_work(kernels), plotted_scopes(shown)
     if work is None and not scopes:
         return ()

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include "context/thread/shadow_stack.h"
 #include "record/device.h"
 #include "support/fork_locks.h"
 
@@ -46,6 +45,16 @@ template <typename Value> Value read(const void *object, size_t offset) noexcept
 uint64_t mix(uint64_t hash, uint64_t value) noexcept {
   hash = (hash ^ value) * kMixer;
   return hash ^ (hash >> 29);
+}
+
+uint64_t hash_of(std::string_view name) noexcept {
+  uint64_t hash = name.size();
+  size_t at = 0;
+  for (; at + sizeof(uint64_t) <= name.size(); at += sizeof(uint64_t))
+    hash = mix(hash, read<uint64_t>(name.data(), at));
+  for (; at < name.size(); ++at)
+    hash = mix(hash, static_cast<unsigned char>(name[at]));
+  return hash;
 }
 
 std::span<const Argument> arguments_of(const InputLayout &layout, const void *function) noexcept {
@@ -250,9 +259,9 @@ KnownInputs *known_inputs() {
 }
 
 /// Position of the operator with work; -1 for others.
-int32_t operator_called(const Setting &setting, HashedName name) noexcept {
+int32_t operator_called(const Setting &setting, std::string_view name, uint64_t hash) noexcept {
   for (size_t i = 0; i < setting.hashes.size(); ++i)
-    if (setting.hashes[i] == name.hash && setting.operators[i].name == name.text)
+    if (setting.hashes[i] == hash && setting.operators[i].name == name)
       return static_cast<int32_t>(i);
   return -1;
 }
@@ -281,8 +290,10 @@ void set_input_layout(const InputLayout &layout, std::vector<WorkOperator> opera
   setting->layout = layout;
   setting->operators = std::move(operators);
   for (const WorkOperator &each : setting->operators)
-    setting->hashes.push_back(hashed(each.name).hash);
-  g_setting.store(setting.release(), std::memory_order_release);
+    setting->hashes.push_back(hash_of(each.name));
+  static auto *kept = new std::vector<std::unique_ptr<const Setting>>;
+  kept->push_back(std::move(setting));
+  g_setting.store(kept->back().get(), std::memory_order_release);
 }
 
 bool knows_inputs() noexcept { return g_setting.load(std::memory_order_acquire) != nullptr; }
@@ -304,12 +315,12 @@ std::string inputs_text(const void *function, bool with_numbers) {
   if (!setting)
     return {};
   try {
-    HashedName key = hashed(name);
-    int32_t of_operator = operator_called(*setting, key);
+    uint64_t name_hash = hash_of(name);
+    int32_t of_operator = operator_called(*setting, name, name_hash);
     bool with_numbers =
         of_operator >= 0 && setting->operators[static_cast<size_t>(of_operator)].needs_numbers;
     uint64_t hash =
-        hash_of(setting->layout, arguments_of(setting->layout, function), with_numbers, key.hash);
+        hash_of(setting->layout, arguments_of(setting->layout, function), with_numbers, name_hash);
     KnownInputs *known = known_inputs();
     if (!known)
       return {};

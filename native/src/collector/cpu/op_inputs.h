@@ -28,7 +28,7 @@ struct WorkOperator {
   bool needs_numbers = false; ///< not from the tensors among them alone
 };
 
-/// From now on operators of this layout are read. [any thread]
+/// From now on operators of this layout are read. [one thread at a time]
 void set_input_layout(const InputLayout &layout, std::vector<WorkOperator> operators);
 /// Whether a layout is set.
 bool knows_inputs() noexcept;

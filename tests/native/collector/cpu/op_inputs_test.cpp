@@ -129,9 +129,10 @@ TEST(arguments_are_read_as_text) {
                             undefined.argument(), tensors.argument(), boolean(true), integer(7),
                             number(0.5), empty.argument(), Argument{12, 99}});
   CHECK_EQ(inputs_text(op.words, false), "f32[64,128], f16[1,2,3,4,5,6], [f32[64,128], f32[]]");
-  CHECK_EQ(inputs_text(op.words, true),
-           "f32[64,128], [2,-3], f16[1,2,3,4,5,6], None, None, [f32[64,128], f32[]], True, 7, 0.5, "
-           "[], None");
+  CHECK_EQ(
+      inputs_text(op.words, true),
+      "f32[64,128], [2, -3], f16[1,2,3,4,5,6], None, None, [f32[64,128], f32[]], True, 7, 0.5, "
+      "[], None");
 }
 
 TEST(long_lists_are_cut_in_the_text_and_whole_in_the_identity) {
