@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fakes.profiles import training_profile
@@ -8,7 +9,9 @@ from fakes.profiles import training_profile
 from benchmarks.studies.why.labels import LABELS, Label
 from benchmarks.studies.why.study import Row, judge, table
 from proton_bench.analysis.why.verdict import KINDS
+from proton_bench.formats.registry import read_profile
 
+DATA = Path(__file__).parents[1] / "data" / "verdicts"
 LABEL = Label("dram-copy", ("memory:dram", "memory:l2"), "a copy")
 
 
@@ -41,3 +44,20 @@ def test_shares_are_those_below_the_scope() -> None:
     (row, *_) = judge({"mixed": replace(training_profile(), partial=True)})
 
     assert row.shares == {}
+
+
+def test_recorded_kernels_have_the_verdicts_of_their_labels() -> None:
+    rows = []
+    for mixed in sorted(DATA.glob("*_mixed.proton")):
+        stalls = mixed.with_name(mixed.name.replace("mixed", "stalls"))
+        profiles = {"mixed": read_profile(mixed), "stalls": read_profile(stalls)}
+        there = {profiles["mixed"].name(row) for row in range(len(profiles["mixed"]))}
+        rows += judge(profiles, only=there)
+    found = {row.label.name: row for row in rows}
+
+    assert found.keys() <= {label.name for label in LABELS}
+    assert [row.label.name for row in rows if row.is_wrong] == []
+    assert [row.label.name for row in rows if row.is_unknown] == []
+    # What is moved and not used counts more than the unit that moves it.
+    for name in ("uncoalesced", "column-read", "column-softmax", "random-gather", "take"):
+        assert found[name].kinds[0] == "uncoalesced"

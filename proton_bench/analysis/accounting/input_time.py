@@ -62,7 +62,8 @@ def input_time_of(profile: Profile) -> InputTime:
     wall_ns = idle_ns = 0.0
     places = Places.of(profile.provenance)
     is_idle_known = False
-    for found in host_paths(profile):
+    sampled = host_paths(profile)
+    for found in sampled:
         at, part = _read_at(found.path)
         if not part or compile_stage(found.path):
             continue
@@ -74,9 +75,10 @@ def input_time_of(profile: Profile) -> InputTime:
         idle_ns += found.idle_ns or 0
         is_idle_known |= found.idle_ns is not None
     names = set(filter(is_input, profile.strings))
-    rows = list(outermost(profile, names))
+    in_lines = {found.row for found in sampled}  # which have its name below them
+    rows = [row for row in outermost(profile, names) if row not in in_lines]
     sampled_ns = _inclusive(profile, HOST_WALL, rows)
-    ranges_ns = recorded_in_ns(profile, names) if sampled_ns is None else sampled_ns
+    ranges_ns = sampled_ns or recorded_in_ns(profile, names)
     of_ranges_idle_ns = _inclusive(profile, IDLE, rows)
     if ranges_ns > 0:
         of_main = all(_OF_MAIN in profile.name(row) for row in rows)

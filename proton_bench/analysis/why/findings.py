@@ -30,7 +30,8 @@ from proton_bench.analysis.why.cpu_findings import (
     other_code_ns,
     small_operators,
 )
-from proton_bench.analysis.why.host_findings import compilations, input_bound
+from proton_bench.analysis.why.host_findings import allocator_stalls, compilations, input_bound
+from proton_bench.analysis.why.inside_findings import dominant_waits, uneven_warps
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.rules import LOADERS
 from proton_bench.analysis.why.run import (
@@ -171,8 +172,8 @@ def _rough(time_ns: float) -> str:
 
 
 # -- the GPU has nothing to do -------------------------------------------------------------------
-# Functions of torch/cuda and of its allocator that wait for the device.
-_SYNC_FUNCTIONS = frozenset({"synchronize", "empty_cache", "_sleep"})
+# Functions of torch/cuda that wait for the device.
+_SYNC_FUNCTIONS = frozenset({"synchronize", "_sleep"})
 _CUDA_FOLDER = "/torch/cuda/"
 
 
@@ -664,6 +665,13 @@ FINDINGS: tuple[FindingRule, ...] = (
         is_once=True,
     ),
     FindingRule(
+        "allocator-stalls",
+        allocator_stalls,
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, no empty_cache() in the loop, inputs of "
+        "few shapes, pinned memory that is made once",
+        "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management",
+    ),
+    FindingRule(
         "sync",
         _syncs,
         "fetch results less often, keep conditions on the device, copy with non_blocking=True",
@@ -693,6 +701,19 @@ FINDINGS: tuple[FindingRule, ...] = (
         _waiting,
         "balance the ranks (proton merge --stragglers), overlap with the computation",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/index.html",
+    ),
+    FindingRule(
+        "inside-kernel",
+        dominant_waits,
+        "--instrument=all, for what this scope waits for",
+        "https://triton-lang.org/main/python-api/generated/triton.language.range.html",
+    ),
+    FindingRule(
+        "uneven-warps",
+        uneven_warps,
+        "equal work for each program and warp: sort or split long rows, a persistent kernel that "
+        "takes the next piece when it is done",
+        _BEST_PRACTICES,
     ),
     FindingRule(
         "fp32-products",

@@ -1,13 +1,21 @@
-"""Findings about the host of any run: it waits for its data, or compiles."""
+"""Findings about the host of any run: it waits for data or memory, or compiles."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from proton_bench.analysis.accounting.compilation import TUNING, is_range, outermost
+from proton_bench.analysis.accounting.compilation import (
+    TUNING,
+    compile_stage,
+    is_range,
+    outermost,
+    recorded_in_ns,
+)
+from proton_bench.analysis.accounting.host_time import host_paths
 from proton_bench.analysis.accounting.input_time import (
     LOADING,
     RECEIVING,
@@ -15,8 +23,8 @@ from proton_bench.analysis.accounting.input_time import (
     InputTime,
 )
 from proton_bench.analysis.metrics.values import own_numbers
-from proton_bench.analysis.naming.frame_names import Places, frame_texts
-from proton_bench.analysis.why.run import WholeRun
+from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
+from proton_bench.analysis.why.run import MEMORY_CALLS, WholeRun, sample_period_ns
 from proton_bench.analysis.why.verdict import (
     BETWEEN,
     BUSY,
@@ -155,6 +163,57 @@ def _advice(found: InputTime, loader: Mapping[str, Any], *, has_gpu: bool) -> st
     if loader.get("persists") is False and _number(loader, "epochs") > 1:
         helps += "" if found.main_part == STARTING else ", persistent_workers=True"
     return f"{helps}, pin_memory=True" if has_gpu and loader.get("pins") is False else helps
+
+
+# -- memory of the driver -------------------------------------------------------------------------
+# Of the run, and in samples of the host: one alone may be by chance.
+_LEAST_STALLED, _LEAST_SAMPLES = 0.02, 2
+_EMPTYING = re.compile(r".*/torch/(cuda|accelerator)/memory\.py:\d+@empty_cache", re.DOTALL)
+_NAMED = 3
+
+
+def allocator_stalls(run: WholeRun) -> Iterator[Claim]:
+    """Find calls that take memory from the driver or give it back while no device works.
+
+    A caching allocator makes them at the start. Later ones mean that its cache is emptied, or too
+    fragmented for what is asked.
+    """
+    spent: dict[str, float] = {}
+    lines: dict[str, float] = {}
+    places = Places.of(run.recorded.provenance)
+    for found in host_paths(run.recorded):
+        call = next((name for name in reversed(found.path) if name in MEMORY_CALLS), "")
+        if not call and any(map(_EMPTYING.fullmatch, found.path)):
+            call = "empty_cache"
+        if not call or found.is_import or compile_stage(found.path):
+            continue
+        stalled_ns = found.wall_ns if found.idle_ns is None else found.idle_ns
+        spent[call] = spent.get(call, 0.0) + stalled_ns
+        own = [each for each in found.path if parse_frame(each) and not places.library_of(each)]
+        for line in own[-1:]:
+            lines[line] = lines.get(line, 0.0) + stalled_ns
+    for name in MEMORY_CALLS & set(run.recorded.strings):
+        if (recorded_ns := recorded_in_ns(run.recorded, {name})) > 0:
+            spent[name] = spent.get(name, 0.0) + recorded_ns
+    lost_ns = min(sum(spent.values()), run.open_ns)
+    period_ns = sample_period_ns(run.recorded) if lines else 0.0
+    if lost_ns < max(_LEAST_STALLED * run.span_ns, _LEAST_SAMPLES * period_ns) or not lost_ns > 0:
+        return
+    calls = sorted(spent.items(), key=lambda each: -each[1])[:_NAMED]
+    named = [
+        Evidence("host.memory_call", f"{duration_text(ns)} in {name}", ns, "ns")
+        for name, ns in calls
+    ]
+    texts = frame_texts(lines, places)
+    longest = sorted(lines.items(), key=lambda each: -each[1])[:_NAMED]
+    at = [
+        Evidence("host.line", f"{duration_text(ns)} in {texts[line]}", ns, "ns")
+        for line, ns in longest
+    ]
+    share = share_text(lost_ns / run.span_ns, decimals=0)
+    text = f"the GPU waits for its memory allocator {share} of the {run.word}: {named[0].text}"
+    text += f", most at {texts[longest[0][0]]}" if longest else ""
+    yield Claim(text, (*named, *at), pools={BETWEEN: lost_ns})
 
 
 # -- compiling ------------------------------------------------------------------------------------

@@ -36,11 +36,19 @@ SYNC_OPS = frozenset(
     {
         *("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"),
         *("aten::equal", "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"),
-        *("cudaMalloc", "cudaFree", "cudaHostAlloc"),
+    }
+)
+# Calls that take memory from the driver, or give it back, which waits for the device.
+MEMORY_CALLS = frozenset(
+    {
+        *("cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "cuMemFree", "cuMemCreate"),
+        *("cuMemRelease", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemHostAlloc"),
+        *("cuMemAllocHost", "cuMemFreeHost", "cuMemHostRegister", "cuMemHostUnregister"),
+        *("cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cudaMallocHost"),
     }
 )
 # These wait if they copy to the host.
-_MAY_WAIT = SYNC_OPS | {"aten::copy_", "aten::_to_copy"}
+_MAY_WAIT = SYNC_OPS | MEMORY_CALLS | {"aten::copy_", "aten::_to_copy"}
 _MOST_QUEUED = 800.0  # launches on average; CUDA queues at most 1024
 _STANDARD_ERRORS = 2.0
 _COST_ERROR = 1.5  # the estimate of our own cost may be too small by this factor
@@ -71,11 +79,18 @@ def most_sampled_ns(profile: Profile, sampled_ns: float) -> float:
     That is two standard errors more. A sample counts for one period, and the standard error of a
     count is its square root.
     """
+    period_ns = sample_period_ns(profile)
+    if not period_ns:
+        return 0.0
+    return sampled_ns + _STANDARD_ERRORS * math.sqrt(max(sampled_ns, period_ns) * period_ns)
+
+
+def sample_period_ns(profile: Profile) -> float:
+    """Return for how long a sample of the host counts in ns, 0 if the host was not sampled."""
     rate_hz = profile.provenance.get("host_rate_hz")
     if not (isinstance(rate_hz, int | float) and rate_hz > 0 and HOST_WALL in profile.columns):
         return 0.0
-    period_ns = 1e9 / rate_hz / steps_in(profile)
-    return sampled_ns + _STANDARD_ERRORS * math.sqrt(max(sampled_ns, period_ns) * period_ns)
+    return 1e9 / rate_hz / steps_in(profile)
 
 
 def idle_cost_ns(profile: Profile) -> float:

@@ -175,6 +175,21 @@ inline constexpr uint32_t kModuleCalls[] = {10,  11,  235, 322, 386, 387,
                                             18,  19,  20,  21,  22,  23,   // modules
                                             678, 679, 680, 681, 682, 683}; // libraries
 
+// Driver calls that take memory from the device or pinned memory from the host, and give it back:
+// slow, and those that give back wait for the device. Calls of pools that are stream-ordered are
+// left out.
+
+struct MemoryCall {
+  uint32_t cbid;
+  const char *name;
+};
+inline constexpr MemoryCall kMemoryCalls[] = {
+    {243, "cuMemAlloc"},    {244, "cuMemAllocPitch"},   {371, "cuMemAllocManaged"},
+    {245, "cuMemFree"},     {549, "cuMemCreate"},       {550, "cuMemRelease"},
+    {551, "cuMemMap"},      {552, "cuMemUnmap"},        {553, "cuMemSetAccess"},
+    {39, "cuMemHostAlloc"}, {271, "cuMemHostAlloc"},    {294, "cuMemAllocHost"},
+    {38, "cuMemFreeHost"},  {379, "cuMemHostRegister"}, {302, "cuMemHostUnregister"}};
+
 // NVTX calls as CUPTI reports them: their numbers, parameters and texts.
 
 enum NvtxCbid : uint32_t {

@@ -104,6 +104,15 @@ def test_idle_time_is_known_where_a_device_was_recorded() -> None:
     assert input_time_of(sampled((path, 30), idle=True)).idle_ns == 15 * MS
 
 
+def test_a_range_that_samples_name_below_their_lines_counts_once() -> None:
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    path = (f"{LOADER}:741@__next__", f"{QUEUES}/connection.py:9@poll", name)
+
+    found = input_time_of(sampled((path, 30), idle=True))
+
+    assert (found.wall_ns, found.idle_ns) == (30 * MS, 15 * MS)
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [("_SingleProcessDataLoaderIter", LOADING), ("_MultiProcessingDataLoaderIter", WAITING)],

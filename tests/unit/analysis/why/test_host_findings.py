@@ -163,3 +163,44 @@ def test_facts_of_a_file_may_be_anything(loaders: Any) -> None:
     found = found_in(on_gpu(WAIT, wait_ms=60, idle_ms=60, data_loaders=loaders))
 
     assert "input-bound" in found
+
+
+MEMORY = "/env/lib/python3.12/site-packages/torch/cuda/memory.py"
+
+
+@pytest.mark.parametrize(
+    "path", [("cuMemFree",), (f"{MEMORY}:5@empty_cache",), (f"{MEMORY}:5@empty_cache", "cuMemFree")]
+)
+def test_memory_that_is_given_back_between_kernels_is_an_allocator_stall(
+    path: tuple[str, ...],
+) -> None:
+    found = found_in(on_gpu(path, wait_ms=30, idle_ms=40))
+
+    assert found["allocator-stalls"].gain_ns == 30 * MS
+    assert "train.py:7" in found["allocator-stalls"].text
+    assert "sync" not in found
+
+
+def test_one_sample_in_the_allocator_may_be_by_chance() -> None:
+    assert "allocator-stalls" not in found_in(on_gpu(("cuMemFree",), wait_ms=19, idle_ms=40))
+    assert "allocator-stalls" in found_in(on_gpu(("cuMemFree",), wait_ms=20, idle_ms=40))
+
+
+def test_memory_taken_beside_a_busy_gpu_costs_nothing() -> None:
+    assert "allocator-stalls" not in found_in(on_gpu(("cuMemAlloc",), wait_ms=50, idle_ms=1))
+
+
+def test_calls_of_a_trace_count_by_their_own_time() -> None:
+    builder = ProfileBuilder()
+    builder.device(H200)
+    builder.add(
+        0, "gemm", FrameKind.KERNEL, metrics={"time (ns)": 60 * MS, "count": 10}, device=H200
+    )
+    metrics = {"time (ns)": 30 * MS, "count": 3}
+    builder.add(0, "cudaFree", FrameKind.OP, metrics=metrics, device=CPU)
+    use = on_gpu(WAIT, wait_ms=1, idle_ms=40).device_use
+    profile = builder.build(provenance={"start_time_ns": 1, "end_time_ns": 1 + 100 * MS})
+
+    found = found_in(replace(profile, device_use=use))
+
+    assert found["allocator-stalls"].gain_ns == 30 * MS

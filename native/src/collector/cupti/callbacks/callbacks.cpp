@@ -1,6 +1,10 @@
 #include "collector/cupti/callbacks/callbacks.h"
 
+#include <utility>
+
+#include "collector/gpu/launches/launch_thread.h"
 #include "driver/cuda/cuda_driver.h"
+#include "driver/own_work.h"
 
 namespace proton {
 namespace {
@@ -32,6 +36,19 @@ void CopyCalls::handle(int, uint32_t cbid, const void *data) noexcept {
                  cupti::is_batch_of_copies(cbid) ? LaunchKind::kCopies : LaunchKind::kCopy, 0);
   else
     leave_launch(log_, call);
+}
+
+void MemoryCalls::handle(int, uint32_t cbid, const void *data) noexcept {
+  LaunchThread *thread = this_launch_thread();
+  if (!thread)
+    return;
+  // An earlier call whose end was not reported is over too.
+  abandon_range(std::exchange(thread->memory_call, {}));
+  if (static_cast<const cupti::CallbackData *>(data)->site != cupti::kEnter || is_own_work())
+    return;
+  for (const cupti::MemoryCall &call : cupti::kMemoryCalls)
+    if (call.cbid == cbid)
+      thread->memory_call = enter_range(call.name, FrameKind::kContextOp);
 }
 
 void Resources::handle(int, uint32_t cbid, const void *data) noexcept {

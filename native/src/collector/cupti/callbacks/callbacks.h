@@ -99,6 +99,13 @@ private:
   LaunchLog &log_;
 };
 
+/// Driver calls that manage memory (cupti::kMemoryCalls): an operator is open meanwhile, so that
+/// samples of the host name it.
+class MemoryCalls : public CallbackListener {
+public:
+  void handle(int domain, uint32_t cbid, const void *data) noexcept override;
+};
+
 /// Contexts that end are forgotten, and the hash of every loaded module is noted for its kernels.
 class Resources : public CallbackListener {
 public:

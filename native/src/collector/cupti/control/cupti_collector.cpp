@@ -312,6 +312,7 @@ struct Engine {
   LaunchLog launches;
   KernelCalls kernel_calls;
   CopyCalls copy_calls;
+  MemoryCalls memory_calls;
   Resources resources;
   GraphTable graphs;
   GraphSource graph_source;
@@ -377,6 +378,8 @@ void listen(Engine &self, Subscription &to, const CuptiOptions &options) {
   to.listen(cupti::kDomainDriver, cupti::kLaunchCalls, self.kernel_calls);
   if (options.copies)
     to.listen(cupti::kDomainDriver, cupti::kCopyCalls, self.copy_calls, true);
+  for (const cupti::MemoryCall &call : cupti::kMemoryCalls)
+    to.listen(cupti::kDomainDriver, std::span(&call.cbid, 1), self.memory_calls, true);
   listen_for_samples(self, to, options.pc_sampling.mode);
 }
 

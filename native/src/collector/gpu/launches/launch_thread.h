@@ -123,6 +123,7 @@ struct LaunchThread {
   std::array<Graph, 64> graphs{}; ///< launched lately, by hash
   CaptureStack captures;
   MarkerRanges markers;
+  OpenRange memory_call; ///< the open call that manages memory
 
   struct Stream {
     const void *handle = nullptr; ///< null before the first lookup
