@@ -115,6 +115,21 @@ def _compile_all(folder: Path) -> None:
     compile_library([differs], newer / "libcupti.so", [str(same), "-DFAKE_CUPTI_13"])
 
 
+def torch_allocator(folder: Path) -> Path:
+    """Return the double of libc10_cuda.so, compiled into ``folder`` beside that of libc10.so.
+
+    Raises:
+        NoCompilerError: No compiler was found.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = HERE / "fake_c10"
+    compile_library([sources / "c10.cpp"], folder / "libc10.so", ["-Wl,-soname,libc10.so"])
+    target = folder / "libc10_cuda.so"
+    options = ["-Wl,-soname,libc10_cuda.so", str(folder / "libc10.so"), f"-Wl,-rpath,{folder}"]
+    compile_library([sources / "c10_cuda.cpp"], target, options)
+    return target
+
+
 class Launch(ctypes.Structure):
     """FakeLaunch of fake_cupti/control.h."""
 

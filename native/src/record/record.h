@@ -272,6 +272,20 @@ struct HostSample {
   int64_t end_ns = 0;
 };
 
+enum class MemoryChange : uint8_t { kAllocated, kFreed, kOutOfMemory };
+
+/// The program's allocator gave memory of a device to the program, or took it back.
+struct MemoryRecord {
+  Capture at;          ///< of what is freed only the epoch is set
+  uint32_t step = 0;   ///< how many steps the program had begun; the sink's
+  int32_t device = -1; ///< index into the DeviceTable
+  MemoryChange change = MemoryChange::kAllocated;
+  uint64_t address = 0;
+  int64_t bytes = 0;       ///< as the allocator counts them; where there were none: asked for
+  int64_t total_bytes = 0; ///< that it has given out on the device after that
+  int64_t at_ns = 0;       ///< of TickClock; 0: no session wants to know
+};
+
 /// Records were lost.
 struct DroppedRecord {
   const char *reason = nullptr; ///< static text, becomes a key of the profile's `dropped` map

@@ -69,6 +69,9 @@ public:
   /// The samples; none: the burst came to nothing. True: a session had as many bursts as it keeps,
   /// and dropped every second one. [any thread] locks
   virtual bool complete(const std::shared_ptr<const CounterBurst> &) noexcept { return false; }
+  /// Records of one device come in the order in which its allocator worked. [any thread, whatever
+  /// locks the target holds]
+  virtual void complete(const MemoryRecord &) noexcept {}
   /// Where threads of the program were seen. [any thread] locks
   virtual void complete(std::span<const HostSample>) noexcept {}
   /// Launches of these ids without a record so far. [any thread] locks

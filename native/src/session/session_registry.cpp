@@ -75,6 +75,7 @@ void SessionRegistry::open_epoch(Held &held) {
                   [](const EpochMember &each) { return each.tree->has_upstream_shape(); }));
   if (plan.session_state.active)
     held.epochs().begin(std::move(plan.members));
+  held.begin_memory();
   plan.session_state.epoch = held.epochs().newest_id();
   set_starting_stack(plan.starting);
   publish_session_state(plan.session_state);

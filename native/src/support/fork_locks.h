@@ -27,6 +27,7 @@ enum class LockRank : uint8_t {
   kMetricNames,
   kNames,
   kHeldFiles,
+  kMemory,
   kPerfCounters,
 };
 inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kPerfCounters) + 1;

@@ -47,6 +47,7 @@ class TorchContext:
         *,
         marks_steps: bool = False,
         compilations: bool = False,
+        memory: bool = False,
         is_dormant: bool = False,
     ) -> None:
         """Attach to torch for a session, now or when the program imports it.
@@ -56,12 +57,15 @@ class TorchContext:
             context: Its sources, joined by ``+``.
             marks_steps: Steps are marked whatever the sources are.
             compilations: Compilations are scopes; else samples of the host tell of them.
-            is_dormant: Only steps are marked, until the next call.
+            memory: Allocations on GPUs are recorded. Between windows they are followed as well:
+                what is alive when a window begins is known then.
+            is_dormant: Only steps are marked and memory is followed, until the next call.
         """
         sources = frozenset(context.split("+")) & {"layers", "ops", "shapes"}
         wanted = frozenset() if is_dormant else sources
         if marks_steps or "layers" in wanted:
             wanted |= {"steps"}
+        wanted |= {"memory"} if memory else set()
         if not wanted:
             return
         wanted |= {"loaders"}
@@ -95,7 +99,7 @@ class TorchContext:
         try:
             self._update()
         except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
-            warn(f"layers and operators are not recorded: {type(error).__name__}: {error}")
+            warn(f"layers, operators and memory are not recorded: {type(error).__name__}: {error}")
 
     def _update(self) -> None:
         if self._torch is None or not hasattr(self._torch, "nn"):
@@ -181,10 +185,18 @@ def watch_compilations(_torch: ModuleType) -> Callable[[], None]:
     return unwatch
 
 
-# What Python marks, without the native module's observers.
+def watch_memory(_torch: ModuleType) -> Callable[[], None]:
+    """Have allocations on GPUs recorded; return what undoes that."""
+    if native.has_torch_memory() and not native.watch_torch_memory():
+        say("note: device memory is not recorded: torch's allocator does not report it as expected")
+    return native.unwatch_torch_memory
+
+
+# What is watched without the observers of operators.
 _WATCHERS = {
     "steps": watch_steps,
     "loaders": watch_loaders,
     "compilations": watch_compilations,
+    "memory": watch_memory,
 }
 torch_context = TorchContext()

@@ -136,6 +136,11 @@ class CapturePlan:
         return self.data == "tree" and self.flushing is None and self.asked.samples_host
 
     @property
+    def records_memory(self) -> bool:
+        """Whether rows have the memory of GPUs that they allocated."""
+        return any({"CUDA", "HIP"} & set(backend.device_kinds) for backend in self.backends)
+
+    @property
     def records_wall(self) -> bool:
         """Whether scopes carry ``wall (ns)``."""
         return any(backend.records_wall for backend in self.backends)

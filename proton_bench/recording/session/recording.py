@@ -256,6 +256,7 @@ class Session:
                         self.plan.context,
                         marks_steps=self.is_windowed,
                         compilations=self.plan.records_wall,
+                        memory=self.plan.records_memory,
                     )
                 began_ns = time.monotonic_ns()
                 self.core.activate()
@@ -313,9 +314,19 @@ class Session:
         with _lock:
             self._lease.detach()
             stop_host_samples(self.id, goes_on=True)
-            torch_context.hold(self.id, self.plan.context, marks_steps=True, is_dormant=True)
+            self.hold_dormant()
             self._is_attached = False
             _tell_of_rest()
+
+    def hold_dormant(self) -> None:
+        """Follow torch as little as a session does that waits for a window."""
+        torch_context.hold(
+            self.id,
+            self.plan.context,
+            marks_steps=True,
+            memory=self.plan.records_memory,
+            is_dormant=True,
+        )
 
     @property
     def is_resting(self) -> bool:
@@ -686,7 +697,7 @@ def _start(plan: CapturePlan, *, is_dormant: bool) -> Session:
             prepare_host_samples(plan.host_rate_hz)
             HookManager.deactivate(core.id)
             undo.callback(torch_context.release, core.id)
-            torch_context.hold(core.id, plan.context, marks_steps=True, is_dormant=True)
+            session.hold_dormant()
         else:
             session.activate()
         undo.pop_all()

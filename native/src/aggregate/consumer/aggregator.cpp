@@ -59,7 +59,10 @@ template <typename Record> MetricValue take_value(const Record &record) {
 
 } // namespace
 
-Aggregator::Aggregator() { guard_across_fork(mutex_, LockRank::kAggregator); }
+Aggregator::Aggregator() {
+  guard_across_fork(mutex_, LockRank::kAggregator);
+  guard_across_fork(memory_mutex_, LockRank::kMemory);
+}
 
 Aggregator &Aggregator::instance() {
   static Aggregator *aggregator = new Aggregator; // the target's threads may need it to the end
@@ -78,12 +81,26 @@ std::optional<Aggregator::Held> Aggregator::Held::until(int64_t deadline_ns) {
 
 bool Aggregator::Held::drain_slice() { return owner_->drain_until(kSliceRecords); }
 
+void Aggregator::Held::begin_memory() {
+  uint64_t most = ~uint64_t{0};
+  owner_->ticks_.observe();
+  owner_->drain_memory(most);
+  owner_->memory_book_.begin_epoch(owner_->epochs_.newest_id());
+}
+
+void Aggregator::Held::forget_memory() {
+  uint64_t most = ~uint64_t{0};
+  owner_->drain_memory(most);
+  owner_->memory_book_.forget();
+}
+
 void Aggregator::trim() {
   std::vector<EpochId> live = epochs_.trim();
   launches_.forget_except(live);
   ContextTree::instance().collect(live, [&](std::vector<ContextId> &roots) {
     for_each_thread([&](ThreadState &thread) { thread.stack.append_ids(roots); });
     append_expired(roots);
+    memory_book_.append_ids(roots);
     graph_book_.append_ids(roots);
   });
 }
@@ -351,6 +368,24 @@ bool Aggregator::drain_thread(ThreadState &thread, uint64_t &most) {
   return is_whole;
 }
 
+bool Aggregator::drain_memory(uint64_t &most) {
+  if (!std::exchange(is_memory_fixed_, true))
+    memory_log_.fix_end();
+  const bool is_whole = memory_log_.consume(
+      [&](const MemoryRecord &record) {
+        try {
+          memory_book_.add(record);
+        } catch (...) {
+          epochs_.lose("change of device memory not stored", 1, nullptr);
+        }
+      },
+      most);
+  is_memory_fixed_ = !is_whole;
+  if (uint64_t lost = memory_log_.lost.exchange(0))
+    epochs_.lose("no memory for host records", lost, nullptr);
+  return is_whole;
+}
+
 bool Aggregator::drain_until(uint64_t most) {
   int64_t start_ns = monotonic_ns();
   ticks_.observe();
@@ -361,9 +396,10 @@ bool Aggregator::drain_until(uint64_t most) {
   resume_ = thread;
   if (!thread)
     add_launch_values();
+  const bool is_whole = !thread && drain_memory(most);
   if (Epoch *epoch = epochs_.current())
     epoch->counts.drain_ns += monotonic_ns() - start_ns;
-  return !thread;
+  return is_whole;
 }
 
 void Aggregator::drain() {
@@ -637,6 +673,18 @@ void Aggregator::complete(std::span<const HostSample> samples) noexcept {
   } catch (...) { // out of memory, or a user's metric has the name of ours
     dropped({"samples of the host not stored", samples.size()});
   }
+}
+
+void Aggregator::complete(const MemoryRecord &record) noexcept {
+  bool is_filled = false;
+  {
+    std::lock_guard lock(memory_mutex_);
+    MemoryRecord noted = record;
+    noted.step = step_number();
+    is_filled = memory_log_.append(noted);
+  }
+  if (is_filled)
+    request_background_drain();
 }
 
 // Hardware counters.

@@ -9,9 +9,11 @@
 
 #include "aggregate/consumer/epoch_table.h"
 #include "aggregate/consumer/event_book.h"
+#include "aggregate/consumer/memory_book.h"
 #include "aggregate/kernels/kernel_parts.h"
 #include "aggregate/times/tick_anchors.h"
 #include "correlation/launch_table.h"
+#include "record/record_log.h"
 #include "record/record_sink.h"
 
 namespace proton {
@@ -40,6 +42,7 @@ public:
   void complete(const TimelineRecord &record) noexcept override;
   void complete(const PcSampleRecord &record) noexcept override;
   void complete(std::span<const PcSampleRecord> records) noexcept override;
+  void complete(const MemoryRecord &record) noexcept override;
   void complete(std::span<const HostSample> samples) noexcept override;
   void begin_samples() noexcept override;
   void end_samples() noexcept override;
@@ -80,6 +83,8 @@ private:
   /// At most `most` records, counted down there. True: to the ends that it fixed.
   bool drain_thread(ThreadState &thread, uint64_t &most);
   /// `take_mark` returns how long the call took, where it returned: see ThreadState.
+  /// The same for changes of memory.
+  bool drain_memory(uint64_t &most);
   template <typename TakeMark>
   void add_entry(const LaunchEntry &entry, ThreadState &thread, TakeMark take_mark);
   template <typename TakeMark>
@@ -111,6 +116,10 @@ private:
   TickAnchors ticks_;
   EventBook event_book_{epochs_, ticks_};
   GraphBook graph_book_{*this, epochs_, event_book_};
+  MemoryBook memory_book_{epochs_, ticks_};
+  RecordLog<MemoryRecord> memory_log_;
+  std::mutex memory_mutex_;                 ///< of those that write the log
+  bool is_memory_fixed_ = false;            ///< as in ThreadState
   KernelTimes kernel_times_;                ///< only while some collector samples
   std::vector<LaunchValues> launch_values_; ///< that were read and not added yet
   ThreadState *resume_ = nullptr;           ///< where the next slice begins; null: a new round
@@ -133,6 +142,10 @@ public:
   bool drain_slice();
   /// Forgets epochs, launches and contexts that no session needs.
   void trim() { owner_->trim(); }
+  /// The newest epoch begins.
+  void begin_memory();
+  /// Changes of memory come from a new watch from now on, or no more.
+  void forget_memory();
 
   EpochTable &epochs() { return owner_->epochs_; }
   EventBook &events() { return owner_->event_book_; }

@@ -82,6 +82,13 @@ std::vector<SampledLeaf> shares_of(const PcSampleRecord &record, const LeavesByK
   return shares;
 }
 
+bool is_of_library(std::string_view frame) {
+  for (std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "})
+    if (frame.find(part) != std::string_view::npos)
+      return true;
+  return false;
+}
+
 } // namespace
 
 SessionTree::SessionTree(ContextSource source, uint32_t generation, bool records_wall,
@@ -141,6 +148,8 @@ CallPathTree &SessionTree::tree(uint32_t number) {
   found.devices.publish(found.tree);
   found.host_idle.publish(found.tree);
   found.work.publish(found.tree);
+  if (found.memory)
+    found.memory->publish(found.tree);
   return found.tree;
 }
 
@@ -492,6 +501,38 @@ void SessionTree::add_metric(uint32_t number, const Capture &at, const UserMetri
     target.work.add(node, std::get<int64_t>(metric.value));
   else
     target.tree.metrics().add(node, *metric.metric, metric.value);
+}
+
+MemoryUse &SessionTree::memory(uint32_t number) {
+  Phase &target = phase(number);
+  ++target.revision;
+  if (!target.memory)
+    target.memory = std::make_unique<MemoryUse>();
+  return *target.memory;
+}
+
+NodeIndex SessionTree::memory_node(uint32_t number, ContextId shadow, ContextId python) {
+  Phase &target = phase(number);
+  if (has(ContextSource::kPython) || python == 0)
+    return node_for(target, shadow, python);
+  uint64_t key = (uint64_t{shadow} << 32) | python;
+  auto cached = target.paths.find(key);
+  if (cached != target.paths.end())
+    return cached->second;
+  const ContextTree &contexts = ContextTree::instance();
+  ContextId line = python;
+  while (line != 0 && is_of_library(contexts.node(line).name.text()))
+    line = contexts.node(line).parent;
+  NodeIndex node = node_for(target, shadow, 0);
+  if (line != 0)
+    node = target.tree.child(node, contexts.node(line).name, FrameKind::kPython);
+  target.paths.emplace(key, node);
+  return node;
+}
+
+NodeIndex SessionTree::unplaced_memory_node(uint32_t number) {
+  static const Name unplaced("<allocated while not recorded>");
+  return phase(number).tree.child(kRootNode, unplaced, FrameKind::kPython);
 }
 
 // Work of graphs: below the launch, on the path of its capture.

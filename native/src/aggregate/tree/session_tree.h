@@ -13,6 +13,7 @@
 
 #include "aggregate/events/session_events.h"
 #include "aggregate/kernels/counter_log.h"
+#include "aggregate/memory/memory_use.h"
 #include "aggregate/times/device_times.h"
 #include "aggregate/tree/op_work.h"
 #include "calltree/call_path_tree.h"
@@ -96,6 +97,14 @@ public:
                   const UserMetric &metric);
   /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
   void add_metric(uint32_t phase, const Capture &at, const UserMetric &metric);
+
+  /// What a phase holds of the memory of devices, for a change of it.
+  MemoryUse &memory(uint32_t number);
+  /// The row of what was allocated there, which `memory` adds to.
+  ///   python: of a session without Python frames the innermost line of the program is shown
+  NodeIndex memory_node(uint32_t number, ContextId shadow, ContextId python);
+  /// The row of what was allocated while the session did not listen.
+  NodeIndex unplaced_memory_node(uint32_t number);
 
   /// Keeps every kernel and copy from now on, kMostRuns at most.
   void keep_runs() { keeps_runs_ = true; }
@@ -198,6 +207,7 @@ private:
     HostIdle host_idle;
     OpWork work;
     DeviceTimes devices;
+    std::unique_ptr<MemoryUse> memory; ///< null while no change of it is known
     uint64_t revision = 0;
     std::unordered_map<uint64_t, NodeIndex> paths;    ///< (shadow, python) -> node
     std::vector<FoundLeaf> found;                     ///< by hash; the newest of a slot stays

@@ -11,6 +11,7 @@
 #include "collector/cpu/op_stack.h"
 #include "collector/cpu/torch_observer.h"
 #include "collector/host/host_sampler.h"
+#include "collector/memory/torch_memory.h"
 #include "collector/replay/replay_collector.h"
 #include "context/thread/stack_reader.h"
 #include "driver/own_work.h"
@@ -192,6 +193,17 @@ void bind_records(py::module_ &module) {
   module.def("add_dropped", &add_dropped);
 }
 
+bool watch_torch_memory() {
+  Aggregator::Held().forget_memory();
+  TickClock::calibrate();
+  return TorchMemory::instance().watch(Aggregator::instance());
+}
+
+void unwatch_torch_memory() {
+  TorchMemory::instance().unwatch();
+  Aggregator::Held().forget_memory();
+}
+
 } // namespace
 
 void bind_collectors(py::module_ &module) {
@@ -217,6 +229,9 @@ void bind_collectors(py::module_ &module) {
       .def("stop", &ReplayCollector::stop, Unlocked())
       .def("launch", &ReplayCollector::launch, py::arg("count") = 1)
       .def_property_readonly("remaining", &ReplayCollector::remaining);
+  module.def("has_torch_memory", &TorchMemory::is_loaded);
+  module.def("watch_torch_memory", &watch_torch_memory);
+  module.def("unwatch_torch_memory", &unwatch_torch_memory);
   module.def("mute_ops", &mute_ops);
   module.def("unmute_ops", &unmute_ops);
   module.def("mute_launches", &begin_own_work);

@@ -167,17 +167,30 @@ bool calls_test(std::string_view file, std::string_view function) {
          (file.ends_with("/unittest/case.py") && function.starts_with("_call"));
 }
 
-std::string resolved(const Site &site) {
-  if (python_frames::is_hidden(site))
-    return {};
-  auto *code = reinterpret_cast<PyCodeObject *>(code_object(site));
-  std::string file = utf8(code->co_filename), function = utf8(code->co_name);
+std::string shown_name(const Site &site, const std::string &file, const std::string &function) {
   if (calls_test(file, function))
     return std::string(kPathStart);
   if (is_hidden_file(file))
     return {};
-  int line = PyCode_Addr2Line(code, static_cast<int>(site.offset));
+  int line = PyCode_Addr2Line(reinterpret_cast<PyCodeObject *>(code_object(site)),
+                              static_cast<int>(site.offset));
   return file + ':' + std::to_string(line) + '@' + function;
+}
+
+std::string resolved(const Site &site) {
+  if (python_frames::is_hidden(site))
+    return {};
+  auto *code = reinterpret_cast<PyCodeObject *>(code_object(site));
+  return shown_name(site, utf8(code->co_filename), utf8(code->co_name));
+}
+
+/// Of texts in ASCII alone, which lie in memory as they are.
+[[maybe_unused]] bool copy_ascii(PyObject *text, std::string &copy) {
+  if (!text || !PyUnicode_IS_COMPACT_ASCII(text))
+    return false;
+  copy.assign(reinterpret_cast<const char *>(PyUnicode_1BYTE_DATA(text)),
+              static_cast<size_t>(PyUnicode_GET_LENGTH(text)));
+  return true;
 }
 
 void name_site(const Site &site) {
@@ -206,6 +219,22 @@ bool find_site_name(const Site &site, std::string &name) {
     return false;
   name = found->second;
   return true;
+}
+
+bool read_site_name(const Site &site, std::string &name) {
+  if constexpr (python_frames::kNeedsGil) {
+    return false;
+  } else {
+    name.clear();
+    if (python_frames::is_hidden(site))
+      return true;
+    auto *code = reinterpret_cast<PyCodeObject *>(code_object(site));
+    std::string file, function;
+    if (!copy_ascii(code->co_filename, file) || !copy_ascii(code->co_name, function))
+      return false;
+    name = shown_name(site, file, function);
+    return true;
+  }
 }
 
 void name_sites(std::span<const Site> sites) {

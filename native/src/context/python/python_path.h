@@ -79,6 +79,10 @@ private:
 /// Sets the name of a site: empty for a frame that paths do not show, kPathStart for one that paths
 /// start below. False if it was never named. [any thread, with or without the GIL]
 bool find_site_name(const Site &site, std::string &name);
+/// The same for a frame of the calling thread, read where it stands: the frame keeps its code, and
+/// what is read of that never changes. False: it cannot be read so. [calling thread's frame, with
+/// or without the GIL]
+bool read_site_name(const Site &site, std::string &name);
 /// Names the sites that are new and takes a reference to their code objects, so that no other code
 /// object gets their addresses. The sites belong to live frames. May run Python code. [GIL held]
 void name_sites(std::span<const Site> sites);

@@ -1,5 +1,7 @@
 #include "context/thread/current.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <ctime>
 
@@ -14,6 +16,7 @@ std::atomic<uint64_t> detail::g_session_state{0};
 namespace {
 
 std::atomic<PythonSource> g_python_source{nullptr};
+constexpr ContextId kNotWatched = 0xffffffffu;
 
 } // namespace
 
@@ -32,7 +35,7 @@ void set_python_source(PythonSource source) noexcept {
   g_python_source.store(source, std::memory_order_release);
 }
 
-Capture capture_current() noexcept {
+Capture capture_current(bool may_wait) noexcept {
   Capture capture;
   SessionState now = session_state();
   if (!now.active)
@@ -45,8 +48,38 @@ Capture capture_current() noexcept {
   PythonSource source =
       now.wants_python ? g_python_source.load(std::memory_order_acquire) : nullptr;
   if (source)
-    capture.python = source(now);
+    capture.python = source(now, may_wait);
   capture.epoch = now.epoch;
+  return capture;
+}
+
+namespace {
+
+constexpr size_t kMostWatched = 8;
+std::array<std::atomic<ContextId>, kMostWatched> g_watched{};
+std::atomic<bool> g_watches{false};
+
+bool is_watched(ContextId context) noexcept {
+  return g_watches.load(std::memory_order_relaxed) && context != kNotWatched &&
+         std::any_of(g_watched.begin(), g_watched.end(), [&](const auto &each) {
+           return each.load(std::memory_order_relaxed) == context;
+         });
+}
+
+} // namespace
+
+void watch_lines_at(std::span<const ContextId> contexts) noexcept {
+  for (size_t i = 0; i < kMostWatched; ++i)
+    g_watched[i].store(i < contexts.size() ? contexts[i] : kNotWatched, std::memory_order_relaxed);
+  g_watches.store(!contexts.empty(), std::memory_order_relaxed);
+}
+
+Capture capture_allocation() noexcept {
+  Capture capture = capture_current(/*may_wait=*/false);
+  if (capture.epoch == 0 || capture.python != 0 || !is_watched(capture.shadow)) [[likely]]
+    return capture;
+  if (PythonSource source = g_python_source.load(std::memory_order_acquire))
+    capture.python = source(session_state(), /*may_wait=*/false);
   return capture;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "record/record.h"
 
@@ -51,11 +52,18 @@ inline SessionState session_state() noexcept {
 void publish_session_state(const SessionState &next) noexcept;
 
 /// Where the calling thread stands; epoch 0 when no session is active. [launching thread]
-Capture capture_current() noexcept;
+///   may_wait: for Python's lock, which naming frames needs; else new frames are read without
+Capture capture_current(bool may_wait = true) noexcept;
 
 /// Source of Python call paths, set by the binding room: walks the calling thread's own frames.
-using PythonSource = ContextId (*)(const SessionState &) noexcept;
+using PythonSource = ContextId (*)(const SessionState &, bool may_wait) noexcept;
 void set_python_source(PythonSource source) noexcept;
+
+/// Has memory that is allocated at these contexts be recorded with the Python frames that allocate
+/// it, where no session wants those; the first few of them. [aggregator's lock held]
+void watch_lines_at(std::span<const ContextId> contexts) noexcept;
+/// Where the calling thread allocates memory, whatever locks it holds. [any thread]
+Capture capture_allocation() noexcept;
 
 // Whether work is being captured into a graph: by the calling thread, for its metrics; by any
 // thread, for code that would wait for a device.

@@ -4,8 +4,10 @@
 #include "context/thread/python_stack.h"
 
 #include <optional>
+#include <span>
 #include <string>
 
+#include "calltree/context_tree.h"
 #include "context/python/python_frames.h"
 #include "context/python/python_lock.h"
 #include "context/python/python_path.h"
@@ -55,11 +57,50 @@ bool is_finalizing() noexcept {
 /// Another thread may drop names between naming and following, but not for ever.
 constexpr int kAttempts = 4;
 
-ContextId follow_frames(PythonPath &path, const SessionState &now) {
+/// The outer ones, down to the first without a name. [innermost first]
+std::span<const Site> named_part(std::span<const Site> walked) {
+  std::string name;
+  size_t named = 0;
+  while (named < walked.size() && find_site_name(walked[walked.size() - 1 - named], name))
+    ++named;
+  return walked.last(named);
+}
+
+/// The path of frames that may not be named for good, below the id of their outer ones. Nothing is
+/// kept of them: nobody owns their code.
+ContextId read_below(std::optional<ContextId> outer, std::span<const Site> walked, EpochId epoch) {
+  ContextTree &tree = ContextTree::instance();
+  const uint32_t collection = tree.settled_collections();
+  ContextId id = outer.value_or(0);
+  std::string name;
+  for (auto site = walked.rbegin(); site != walked.rend(); ++site) {
+    if (!find_site_name(*site, name) && !read_site_name(*site, name))
+      continue;
+    if (name == kPathStart)
+      id = 0;
+    if (name.empty() || name == kPathStart)
+      continue;
+    const ContextId below = tree.child_since(collection, id, name, FrameKind::kPython, 0, epoch);
+    if (below == ContextTree::kStale)
+      return 0;
+    id = below;
+  }
+  return id == 0 || tree.touch_since(collection, id, epoch) ? id : 0;
+}
+
+ContextId follow_frames(PythonPath &path, const SessionState &now, bool may_wait) {
   std::vector<Site> walked = path.take_scratch();
   python_frames::list(walked);
   std::optional<ContextId> id;
-  for (int attempt = 0; attempt < kAttempts && !id; ++attempt) {
+  if (!may_wait) {
+    id = path.follow(walked, now.epoch, find_site_name);
+    if (!id) {
+      std::span<const Site> named = named_part(walked);
+      id = read_below(path.follow(named, now.epoch, find_site_name),
+                      std::span(walked).first(walked.size() - named.size()), now.epoch);
+    }
+  }
+  for (int attempt = 0; may_wait && attempt < kAttempts && !id; ++attempt) {
     if (attempt != 0) {
       MayWait may_wait;
       if (!may_wait)
@@ -74,14 +115,14 @@ ContextId follow_frames(PythonPath &path, const SessionState &now) {
   return id.value_or(0);
 }
 
-ContextId current_path(const SessionState &now) {
+ContextId current_path(const SessionState &now, bool may_wait) {
   PythonPath &path = this_thread().python;
   // Before the frames are read: code that is on the stack now cannot take a recycled address later.
   path.renew(site_generation());
   if (python_frames::are(path.frames()))
     if (std::optional<ContextId> id = path.last(now.epoch))
       return *id;
-  return follow_frames(path, now);
+  return follow_frames(path, now, may_wait);
 }
 
 void *give_up_interpreter() noexcept {
@@ -99,19 +140,21 @@ void take_back_interpreter(void *held) noexcept {
 
 const PythonLock kInterpreterLock{give_up_interpreter, take_back_interpreter};
 
-ContextId capture_python(const SessionState &now) noexcept {
+ContextId capture_python(const SessionState &now, bool may_wait) noexcept {
   // A thread without a state never ran Python, or the interpreter is gone.
   if (!PyGILState_GetThisThreadState() || is_finalizing())
     return 0;
   try {
     if constexpr (python_frames::kNeedsGil) {
-      MayWait may_wait;
       if (!may_wait)
+        return PyGILState_Check() ? current_path(now, false) : 0;
+      MayWait waits;
+      if (!waits)
         return 0;
       PythonCalls calls;
-      return current_path(now);
+      return current_path(now, true);
     } else {
-      return current_path(now);
+      return current_path(now, may_wait);
     }
   } catch (...) { // out of memory: the record stands at the root
     return 0;

@@ -1,6 +1,7 @@
 #include "context/thread/steps.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -21,6 +22,8 @@ constexpr uint32_t kDeepest = 3;      // scopes around one that may be a step
 // Of what has so many steps inside, or lasts so long, the steps inside are the steps.
 constexpr uint64_t kMostInside = 32;
 constexpr int64_t kLongStep_ns = 1'000'000'000;
+
+std::atomic<uint32_t> g_begun{0};
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -181,6 +184,7 @@ private:
       add_period(now_ns - last_ns_);
     last_ns_ = now_ns;
     ++begun_;
+    g_begun.fetch_add(1, std::memory_order_relaxed);
     bool begins_window = (begun_ & (begun_ - 1)) == 0;
     if (!begins_window)
       return;
@@ -237,6 +241,8 @@ void mark_step(StepMark mark, std::string_view name) noexcept {
 void restart_steps() { Steps::instance().restart(); }
 
 std::optional<StepWindow> whole_window() { return Steps::instance().whole(); }
+
+uint32_t step_number() noexcept { return g_begun.load(std::memory_order_relaxed); }
 
 uint64_t step_marks() { return Steps::instance().marks(); }
 

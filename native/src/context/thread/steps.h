@@ -46,6 +46,9 @@ std::optional<StepWindow> whole_window();
 /// How many marks of the present kind there were, also before it was known to be that of steps.
 uint64_t step_marks();
 
+/// How many steps began, of whatever kind. [any thread] no lock
+uint32_t step_number() noexcept;
+
 /// Called in a forked child, where no session goes on.
 void forget_steps_after_fork() noexcept;
 

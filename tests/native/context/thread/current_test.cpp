@@ -7,7 +7,7 @@ using namespace proton;
 
 namespace {
 
-ContextId fixed_python(const SessionState &) noexcept { return 42; }
+ContextId fixed_python(const SessionState &, bool) noexcept { return 42; }
 
 } // namespace
 
