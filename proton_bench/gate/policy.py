@@ -28,11 +28,14 @@ METRICS = (
     "cycles",
     "instructions",
     "mem",
+    "peak",
     "flops",
     "gbps",
 )
 # Mean of the slowest tenth of the launches.
 TAIL = "tail"
+# Memory of devices at its peak. It repeats to the byte, unlike times.
+PEAK = "peak"
 # Metrics that say how long one launch takes.
 _LAUNCH_METRICS = frozenset({"median", "mean", "min", TAIL})
 _TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -43,6 +46,7 @@ OTHER_UNITS = {
     "cycles": "cycles",
     "instructions": "instructions",
     "mem": "",
+    PEAK: "B",
     "flops": "flop/s",
     "gbps": "GB/s",
 }
@@ -148,6 +152,7 @@ class Threshold:
             replace(self, metric="median"),
             replace(self, metric="total"),
             self.looser("wall"),
+            replace(self, metric=PEAK, is_written=False),
         )
 
     @property
@@ -319,7 +324,7 @@ class Policy:
         general = _statistic(written)
         defaults = self.default_threshold(general.ratio if general else None).expanded()
         if general is not None and general.leaves_slow_out:
-            defaults = tuple(each for each in defaults if each.metric == "total")
+            defaults = tuple(each for each in defaults if each.metric in {"total", PEAK})
             kept = (each for each in every if each.metric or each.selector)
             written = tuple(each for threshold in kept for each in threshold.expanded())
         return replace(self, thresholds=(*defaults, *written), overriding=())

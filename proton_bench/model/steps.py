@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.memory import AT_A_MOMENT
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
@@ -80,8 +81,8 @@ def steps_in(profile: Profile) -> int:
 def per_step(steady: Profile, whole: Profile) -> Profile | None:
     """Return the profile of the mean step: sums, busy times and the length of the run divided.
 
-    Quantiles are those of all steps. Samples of the host add up to the length of the steps, and are
-    left out of less than `LEAST_SAMPLED_NS`.
+    Memory is that of the steps at their peak. Quantiles are those of all steps. Samples of the host
+    add up to the length of the steps, and are left out of less than `LEAST_SAMPLED_NS`.
 
     Args:
         steady: The steady steps; the result is None if it does not say which they are.
@@ -100,7 +101,9 @@ def per_step(steady: Profile, whole: Profile) -> Profile | None:
     is_sampled = length_ns >= LEAST_SAMPLED_NS and sampled_ns >= _LEAST_SAMPLED * length_ns
     columns = {}
     for name, column in steady.columns.items():
-        if name not in SAMPLED:
+        if name in AT_A_MOMENT:
+            columns[name] = column
+        elif name not in SAMPLED:
             columns[name] = divided(column, steps.count)
         elif is_sampled:  # samples begin and end beside the steps
             columns[name] = divided(column, steps.count * sampled_ns / length_ns)

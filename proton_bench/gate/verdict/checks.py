@@ -16,7 +16,7 @@ from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.errors import UsageError
 from proton_bench.gate.machine import tick_of
-from proton_bench.gate.policy import TAIL, Policy, Threshold
+from proton_bench.gate.policy import PEAK, TAIL, Policy, Threshold
 from proton_bench.gate.statistics.decision import Limits
 from proton_bench.gate.statistics.location import (
     SHORT_NS,
@@ -46,7 +46,8 @@ class Check:
         threshold: The threshold.
         named: Whether a selector of the policy chose the path.
         share: Share of the path in a base run, or in a new run if that is more: of the time, with
-            the paths below it for a total; of the elapsed time for `wall`.
+            the paths below it for a total; of the elapsed time for `wall`, of the memory for
+            `peak`.
         occurrence: Number among the rows with this path, from 0 in the order of the tree.
     """
 
@@ -67,8 +68,8 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
 
     A path is checked if a selector names it, if it has ``policy.share`` of the time, or if it is a
     whole benchmark. Launches are checked one by one, scopes and layers by their totals with all
-    that is below them. Bytes, instructions and the like are recorded of some paths alone, so only
-    those that have them on a side are checked without a selector.
+    that is below them, memory for the whole run. Bytes, instructions and the like are recorded of
+    some paths alone, so only those that have them on a side are checked without a selector.
     """
     timed = [
         each
@@ -132,6 +133,7 @@ class _Candidates:
         self._summed = sums[0] & sums[1] & ~measured.canary
         self._groups = self._summed & _groups(measured)
         self._walls = _walls(measured)
+        self._peaks = _peaks(measured)
         self._recorded: dict[str, Mask] = {
             name: np.asarray(np.isfinite(measured.sums(SUMMED[name])).any(axis=0))
             for name in summed
@@ -141,9 +143,11 @@ class _Candidates:
     def rows(self, *, everything: bool) -> npt.NDArray[np.intp]:
         """Return the rows that may have a check; all of them if any path may be named."""
         if everything:
-            return np.flatnonzero(self._launched | self._summed | (self._walls > 0.0))
+            some = (self._walls > 0.0) | (self._peaks > 0.0)
+            return np.flatnonzero(self._launched | self._summed | some)
         large = self._launched & ((self._launch_shares >= self._least) | self._rounds)
         large |= self._groups & (self._total_shares >= self._least)
+        large[0] |= self._peaks[0] > 0.0
         return np.flatnonzero(large | (self._walls >= self._least))
 
     def has(self, row: int, metric: str, *, is_named: bool) -> bool:
@@ -155,6 +159,8 @@ class _Candidates:
             return bool((self._summed if is_named else self._groups)[row]) and share >= least
         if metric == "wall":
             return share > 0.0 and share >= least
+        if metric == PEAK:
+            return share > 0.0 and (is_named or (row == 0 and self._measured.whole))
         if not is_named and metric in self._recorded and not self._recorded[metric][row]:
             return False
         large = share >= least or bool(self._rounds[row])
@@ -164,6 +170,8 @@ class _Candidates:
         """Return the share of a run that a check is about."""
         if metric == "total":
             return float(self._total_shares[row])
+        if metric == PEAK:
+            return float(self._peaks[row])
         return float((self._walls if metric == "wall" else self._launch_shares)[row])
 
 
@@ -228,6 +236,16 @@ def _walls(measured: Measured) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         found: Floats = np.maximum(*(each / each[0] for each in means))
     return np.where(known & np.isfinite(found), found, 0.0)
+
+
+def _peaks(measured: Measured) -> Floats:
+    """Return the share of each row in the memory at the peak, 0 where a side does not know it."""
+    values = measured.peaks()
+    base, new = (np.isfinite(each).any(axis=0) for each in measured.sides(values))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.nan_to_num(values / values[:, :1])
+    found: Floats = np.where(base & new, shares.max(axis=0), 0.0)
+    return found
 
 
 def _is_nearly_all(own: Sequence[float], around: Sequence[float]) -> bool:
@@ -314,9 +332,12 @@ class ThresholdsByPath:
 
 
 def own_paths(checks: Sequence[Check]) -> Mask:
-    """Mark the checks of launches: those of totals and elapsed times repeat them."""
+    """Mark the checks of launches: totals and elapsed times repeat them, memory is not theirs."""
     return np.array(
-        [not each.is_extra and each.threshold.metric not in {"total", "wall"} for each in checks],
+        [
+            not each.is_extra and each.threshold.metric not in {"total", "wall", PEAK}
+            for each in checks
+        ],
         dtype=np.bool_,
     )
 
@@ -324,6 +345,11 @@ def own_paths(checks: Sequence[Check]) -> Mask:
 def elapsed_times(checks: Sequence[Check]) -> Mask:
     """Mark the checks of elapsed times."""
     return np.array([each.threshold.metric == "wall" for each in checks], dtype=np.bool_)
+
+
+def of_memory(checks: Sequence[Check]) -> Mask:
+    """Mark the checks of memory, which neither clocks nor other work on the machine change."""
+    return np.array([each.threshold.metric == PEAK for each in checks], dtype=np.bool_)
 
 
 def limits_of(checks: Sequence[Check], typical: Floats) -> Limits:
@@ -354,7 +380,7 @@ def _part(threshold: Threshold, typical: float) -> float:
     return absolute / float(typical) if known else 1.0
 
 
-_FROM_SUMS = frozenset({"total", "wall", *SUMMED})
+_FROM_SUMS = frozenset({"total", "wall", PEAK, *SUMMED})
 _SLOWEST = 0.1
 # A larger error, as a share of a threshold, could change a verdict.
 _BEARABLE = 0.1
@@ -439,6 +465,7 @@ def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
     asked = set(metrics)
     sums = {name: measured.sums(SUMMED[name]) for name in sorted(asked & SUMMED.keys())}
     sums |= {"total": measured.inclusive, "wall": measured.walls()}
+    sums |= {PEAK: measured.peaks()} if PEAK in asked else {}
     steps = [tick_of(run.profile, measured.unit) for run in measured.runs]
     for column, check in enumerate(checks):
         if check.threshold.metric in _FROM_SUMS:
@@ -466,7 +493,7 @@ def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
 def _check_units(measured: Measured, checks: Sequence[Check]) -> None:
     for check in checks:
         amounts = check.threshold.amounts
-        times = check.threshold.metric not in SUMMED
+        times = check.threshold.metric not in {PEAK, *SUMMED}
         if times and measured.unit != "ns" and not all(each.is_relative for each in amounts):
             raise UsageError(
                 f"threshold {str(check.threshold)!r} is an amount of time, but these runs have "
@@ -541,7 +568,7 @@ def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Floats]) -> 
     own: Floats = sums[metric][:, row]
     if metric == "total":  # a run without any of it has nothing to compare
         return np.where(own != 0.0, own, np.nan)
-    if metric in {"mem", "wall"}:
+    if metric in {"mem", "wall", PEAK}:
         return own
     totals = np.where(measured.present[:, row], measured.totals[:, row], np.nan)
     if metric in {"cycles", "instructions"}:

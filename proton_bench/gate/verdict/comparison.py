@@ -24,7 +24,7 @@ from proton_bench.gate.machine import (
     left_out,
     without,
 )
-from proton_bench.gate.policy import Policy, Threshold
+from proton_bench.gate.policy import PEAK, Policy, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement, arrange
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
 from proton_bench.gate.verdict import notes as note_texts
@@ -307,14 +307,17 @@ def _sums(measured: Measured, policy: Policy) -> list[Note]:
     asked = [
         each
         for each in policy.thresholds
-        if each.metric in SUMMED or (each.metric == "wall" and each.is_written)
+        if each.metric in SUMMED or (each.metric in {"wall", PEAK} and each.is_written)
     ]
     selectors = Selectors(each.selector for each in asked)
     selected = np.array(selectors.of_tree(measured.comparison.tree), dtype=object)
     matched = set(selectors.chosen(_any_of(selected)))
     notes = []
     for metric in dict.fromkeys(each.metric for each in asked):
-        values = measured.walls() if metric == "wall" else measured.sums(SUMMED[metric])
+        if metric in SUMMED:
+            values = measured.sums(SUMMED[metric])
+        else:
+            values = measured.walls() if metric == "wall" else measured.peaks()
         known = np.isfinite(values) & ~measured.canary
         base, new = (each.any(axis=0) for each in measured.sides(known))
         valued = set(selectors.chosen(_any_of(selected[base & new])))

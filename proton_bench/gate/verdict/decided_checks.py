@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,7 @@ from proton_bench.analysis.compare.explanation import row_cause
 from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.why.changes import kernel_changes
 from proton_bench.gate.machine import WARM_UP_SCOPE, CanaryShift, log_clocks, shift_of
-from proton_bench.gate.policy import LOOSER, OTHER_UNITS, Amount, Policy, Threshold
+from proton_bench.gate.policy import LOOSER, OTHER_UNITS, PEAK, Amount, Policy, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.common_shift import (
     LARGEST_SHIFT,
@@ -42,6 +43,7 @@ from proton_bench.gate.verdict.checks import (
     elapsed_times,
     limits_of,
     observe_checks,
+    of_memory,
     own_paths,
 )
 from proton_bench.gate.verdict.measured import Measured
@@ -49,6 +51,7 @@ from proton_bench.gate.verdict.notes import Sensitivity, sensitivity_of
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE, GateRow, Note, Reason, Verdict
 from proton_bench.model.arrays import Floats, Mask
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
+from proton_bench.support.units import Unit
 
 _MORE_RUNS_HELP = frozenset(
     {Reason.ORDER, Reason.TIMER_TICK, Reason.TOO_FEW_RUNS, Reason.TOO_NOISY}
@@ -172,12 +175,35 @@ def rows_of(decided: DecidedChecks, policy: Policy) -> tuple[GateRow, ...]:
 def _with_causes(measured: Measured, rows: Sequence[tuple[GateRow, int]]) -> tuple[GateRow, ...]:
     """Return the rows, worst first; the worst say what else changed about their kernels."""
     places = {id(row): place for row, place in rows}
-    return tuple(
-        replace(row, causes=(*row.causes, *_causes(measured, places[id(row)])))
-        if at < _MOST_CAUSES and row.verdict is not Verdict.SAME and not row.is_total
-        else row
-        for at, row in enumerate(_worst_first([row for row, _ in rows]))
-    )
+    found = []
+    for at, row in enumerate(_worst_first([row for row, _ in rows])):
+        causes: tuple[str, ...] = ()
+        if at < _MOST_CAUSES and row.verdict is not Verdict.SAME:
+            if row.metric == PEAK:
+                causes = _memory_causes(measured, places[id(row)])
+            elif not row.is_total:
+                causes = _causes(measured, places[id(row)])
+        found.append(replace(row, causes=(*row.causes, *causes)) if causes else row)
+    return tuple(found)
+
+
+def _memory_causes(measured: Measured, row: int) -> tuple[str, ...]:
+    """Return the innermost path below that has most of the change of the peak."""
+    tree = measured.comparison.tree
+    base, new = (np.nan_to_num(each).mean(axis=0) for each in measured.sides(measured.peaks()))
+    changes, at = new - base, row
+    children: dict[int, list[int]] = defaultdict(list)
+    for child, above in enumerate(tree.parents.tolist()):
+        children[above].append(child)
+    while below := children[at]:
+        most = max(below, key=lambda child: float(changes[child] * np.sign(changes[row])))
+        if abs(changes[most]) < _NEARLY_ALL * abs(changes[row]):
+            break
+        at = most
+    if at == row:
+        return ()
+    unit = Unit.of_sizes([float(changes[at])])
+    return (f"{unit.text(float(changes[at]), signed=True)} in {' > '.join(tree.path(at))}",)
 
 
 def _devices(decided: DecidedChecks, paths: Sequence[tuple[str, ...]]) -> list[str]:
@@ -295,6 +321,8 @@ def _changed(decided: DecidedChecks, at: int, *, is_large: bool) -> tuple[Verdic
     if not is_large:
         return Verdict.SAME, []
     is_worse = bool(decided.decisions.worse[at])
+    if decided.checks[at].threshold.metric == PEAK:  # no machine is in doubt
+        return (Verdict.REGRESSED if is_worse else Verdict.IMPROVED), []
     if not is_worse:
         shifted = bool(decided.shift_explains[at])
         return (Verdict.INCONCLUSIVE, [Reason.MACHINE]) if shifted else (Verdict.IMPROVED, [])
@@ -467,7 +495,8 @@ class GateChecks:
         below = np.array([each.row > 0 for each in checks], dtype=np.bool_)
         found = [Shift(elapsed, elapsed & below, note_texts.ELAPSED_SHIFT, LOOSER)]
         if not self.canaries().is_steady:
-            found += [Shift(~elapsed, own_paths(checks), note_texts.COMMON_SHIFT)]
+            of_kernels = ~elapsed & ~of_memory(checks)
+            found += [Shift(of_kernels, own_paths(checks), note_texts.COMMON_SHIFT)]
         return found
 
     def sensitivity(self, metric: str) -> Sensitivity:

@@ -19,6 +19,7 @@ from proton_bench.gate.statistics.location import Sample, locate
 from proton_bench.model.arrays import Array, Floats, Mask
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.memory import PEAK
 from proton_bench.model.metrics.metric import MetricColumn, MetricSpec
 from proton_bench.model.preorder import depths, subtree_ends
 from proton_bench.model.profile import Profile
@@ -203,6 +204,17 @@ class Measured:
             factors[line, rows] = [_factor(each, statistic, tick) for each in samples]
         alike = (np.isfinite(factors) | ~self.present).all(axis=0)
         return replace(self, totals=self.totals * np.where(alike & self.present, factors, 1.0))
+
+    def peaks(self) -> Floats:
+        """Return the memory at the peak of each run that rows and those below them hold.
+
+        It is NaN where it was not recorded, and where a run has nothing.
+        """
+        own = self.sums(PEAK)
+        sums = SubtreeSums(self.comparison.tree.parents)
+        kept = np.where(np.isfinite(own) & ~self.canary, own, 0.0)
+        found = np.stack([np.asarray(sums.of(line), dtype=np.float64) for line in kept])
+        return np.where(found > 0.0, found, np.nan)
 
     def sums(self, base_name: str) -> Floats:
         """Return the sum of all metrics whose names begin like this, NaN if there is none."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.machine import Finding, Tier
-from proton_bench.gate.policy import Policy, Threshold
+from proton_bench.gate.policy import PEAK, Policy, Threshold
 from proton_bench.gate.verdict.checks import Check, ThresholdsByPath
 from proton_bench.gate.verdict.measured import Measured
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE, Note, Reason
@@ -205,6 +205,7 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     masks = {
         "total": totals[0] & totals[1],
         "wall": np.isfinite(measured.walls()).any(axis=0),
+        PEAK: np.isfinite(measured.peaks()).any(axis=0),
         "": base | new,
     }
     matched: dict[str, set[int]] = {}

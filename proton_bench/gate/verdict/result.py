@@ -11,6 +11,7 @@ from typing import Any
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.gate.machine import CanaryShift, Finding
+from proton_bench.gate.policy import PEAK
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
 from proton_bench.model.metrics.metric import MetricSpec
 
@@ -179,7 +180,7 @@ class GateRow:
     @property
     def is_total(self) -> bool:
         """Whether it counts what is below the path too."""
-        return self.metric in {"total", "wall"}
+        return self.metric in {"total", "wall", PEAK}
 
     @property
     def is_undecided(self) -> bool:
@@ -445,6 +446,8 @@ class Outcome:
 
     def _explains(self, change: float, row: GateRow) -> bool:
         """Return whether it is a good part of what the row took more, in the unit of the result."""
+        if row.metric == PEAK:
+            return False
         if row.is_total:
             return change >= _GOOD_PART * (row.new - row.base)
         # Launches of a path count nothing below it, but times of entries do.

@@ -311,6 +311,8 @@ def _dimension(row: GateRow, outcome: Outcome) -> str:
 def _unit(dimension: str, values: Sequence[float]) -> Unit:
     if dimension == "ns":
         return Unit.of_times(values)
+    if dimension == "B":
+        return Unit.of_sizes(values)
     return Unit.of_numbers(values, name=visible(dimension, _MAX_UNIT))
 
 

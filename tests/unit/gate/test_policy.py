@@ -128,6 +128,7 @@ def test_a_statistic_that_leaves_launches_out_takes_the_place_of_all_defaults(
 
     assert {each.metric: each.ratio for each in settled.thresholds} == {
         "total": pytest.approx(0.08),
+        "peak": pytest.approx(0.08),
         statistic: pytest.approx(0.08),
     }
     assert settled.statistic == statistic
@@ -139,7 +140,7 @@ def test_it_also_takes_the_place_of_what_a_file_says_for_everything() -> None:
     settled = policy.with_thresholds(["min:8%"]).with_marked(())
 
     of_all = {each.metric for each in settled.thresholds if not each.selector}
-    assert of_all == {"total", "calls", "min"}
+    assert of_all == {"total", "peak", "calls", "min"}
     assert "median" in {each.metric for each in settled.thresholds if each.selector == "k"}
 
 

@@ -148,5 +148,6 @@ def test_a_threshold_without_a_metric_is_about_all_that_is_gated_by_default() ->
         ("k@median:2%", True),
         ("k@total:2%", True),
         ("k@wall:6%", False),
+        ("k@peak:2%", False),
     ]
     assert parse_threshold("k@mean:2%").expanded() == (parse_threshold("k@mean:2%"),)
