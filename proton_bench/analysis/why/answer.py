@@ -19,6 +19,7 @@ from proton_bench.analysis.kernels.gpu_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.view.names import stable_name
 from proton_bench.analysis.why.findings import FINDINGS, find
+from proton_bench.analysis.why.memory import memory_evidence, peak_memory
 from proton_bench.analysis.why.row_facts import Ceilings
 from proton_bench.analysis.why.run import BACKWARD, WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding, Verdict
@@ -80,6 +81,7 @@ class Answer:
         missing: What was not measured, and how to measure it.
         host: Where the host was while the GPU was idle, or outside of recorded work where no GPU
             worked.
+        memory: What holds the memory of GPUs at its peak, and what grows; only about the whole run.
         below: The chosen row and the rows below it, as findings number them.
         steps: The steps that the run is the mean of, None for a whole run.
     """
@@ -98,6 +100,7 @@ class Answer:
     ceilings: Ceilings | None = None
     missing: tuple[str, ...] = ()
     host: tuple[Evidence, ...] = ()
+    memory: tuple[Evidence, ...] = ()
     below: frozenset[int] = frozenset()
     steps: Steps | None = None
 
@@ -163,6 +166,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         ceilings=run.verdicts.facts.ceilings if run.verdicts.facts.has_counters else None,
         missing=_missing(run),
         host=_host(run),
+        memory=_memory(run, texts) if path is None else (),
         below=frozenset(_below(run, rows[0])) if path is not None and rows else frozenset(),
     )
 
@@ -392,6 +396,11 @@ def _host(run: WholeRun) -> tuple[Evidence, ...]:
         Evidence(id_, f"{_percent(spent_ns / run.span_ns)} {words}", float(spent_ns), "ns")
         for id_, words, spent_ns in found
     )
+
+
+def _memory(run: WholeRun, texts: tuple[str, ...]) -> tuple[Evidence, ...]:
+    memory = peak_memory(run.profile)
+    return () if memory is None else memory_evidence(memory, run.profile, texts)
 
 
 def _device(run: WholeRun) -> str:

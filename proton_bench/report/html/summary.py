@@ -98,6 +98,8 @@ def profile_summary(
     lines += steps_lines(profile)
     lines += device_lines(profile)
     lines += filter(None, [recorded_line(profile)])
+    if answer is not None and answer.memory:
+        lines.append(f"GPU memory: {visible('; '.join(e.text for e in answer.memory), _MAX_TEXT)}")
     lines.append(cost_line(profile))
     return Summary(
         headline=visible(answer.sentence) if answer is not None else total,

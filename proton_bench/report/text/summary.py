@@ -25,6 +25,7 @@ from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.view.select import TRIALS_STATE, MetricTree, Selection, build_tree
 from proton_bench.analysis.why.findings import find
+from proton_bench.analysis.why.memory import memory_evidence, peak_memory
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.errors import ProtonError
@@ -222,7 +223,8 @@ def summary_lines(
     run = recorded_line(profile, shows_start=False)
     head = [*([run] if run else device_lines(profile)), *losses(profile)]
     head[:0] = steps_lines(profile)
-    head += [_idle_line(profile), _trials_line(profile), _threads_line(profile)]
+    head += [_memory_line(profile), _idle_line(profile), _trials_line(profile)]
+    head += [_threads_line(profile)]
     last = _more_lines(profile, file, width) if file else []
     room = most - len(last) - 1 - _LEAST_PATHS
     head = _cut([*filter(None, head)], room)
@@ -247,6 +249,15 @@ def _idle_line(profile: Profile) -> str:
         part = f"{share_text(spent_ns, times.wall_ns, decimals=0)} in {visible(line, _MAX_LINE)}"
         parts.append(f"{part} ({source})" if source else part)
     return f"main thread meanwhile: {', '.join(parts)}" if parts else ""
+
+
+def _memory_line(profile: Profile) -> str:
+    """Return what the memory of GPUs held at its peak, or when it was not enough."""
+    memory = peak_memory(profile)
+    if memory is None:
+        return ""
+    first, *_ = memory_evidence(memory, profile, profile.strings)
+    return f"GPU memory: {visible(first.text)}"
 
 
 def _trials_line(profile: Profile) -> str:

@@ -65,6 +65,9 @@ class WhyReport:
             when = "meanwhile" if answer.idle_ns > 0 else "outside of recorded work"
             lines = f"main thread {when}: {', '.join(each.text for each in answer.host)}"
             yield from prose(console, visible(lines, _MAX_TEXT), None, edge=edge)
+        for number, each in enumerate(answer.memory):
+            line = f"  {each.text}" if number else f"GPU memory: {each.text}"
+            yield from prose(console, visible(line, _MAX_TEXT), None, edge=edge)
         yield from _losses(console, self.losses, edge)
         if answer.findings:
             whole = f"of {word}" if answer.is_length_known else "of work"
@@ -311,6 +314,7 @@ def why_document(answer: Answer, *, source: str, losses: Sequence[str] = ()) -> 
         "missing": answer.missing,
         "losses": losses,
         "host": [asdict(each) for each in answer.host],
+        "memory": [asdict(each) for each in answer.memory],
     }
 
 
