@@ -1,15 +1,17 @@
-"""How many bytes the loads and stores of a kernel's TTIR ask for.
+"""How many bytes the loads and stores of a kernel's TTIR ask for, and what its dots compute.
 
 Every load and store counts its whole block, whatever its mask, and an atomic operation counts it
 twice, because it reads and writes. They count as often as the loops and branches around them run
 them. Nothing is computed if an operation may touch memory in a way that its text does not say.
+A dot counts two operations for each product, whatever is masked, as often as it runs.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from proton_bench.errors import MetricError
 from proton_bench_plugins.triton.integers import (
@@ -46,6 +48,7 @@ _WITHOUT_MEMORY = {
 # They say themselves whether they only compute.
 _FOREIGN = ("tt.elementwise_inline_asm", "tt.extern_elementwise")
 _AXES = ("x", "y", "z")
+_WIDTHS = (8, 16, 32, 64)  # of flops
 _MOST_OPS = 100_000  # with those of called functions, as often as they are called
 
 _NAME = re.compile(r"%[\w$.\-]+(?:#\d+)?")
@@ -57,6 +60,8 @@ _POINTER = re.compile(r"!tt\.ptr<(.+?)(?:, \d+)?>")
 _ELEMENT = re.compile(r"(?:i|f|bf|tf)(\d+)(?:E\w+)?")
 _LABEL = re.compile(r"\^(\w+)")
 _SYMBOL = re.compile(r'@("\d+"|[\w$.\-]+)')
+
+_DOTS = ("tt.dot", "tt.dot_scaled")
 
 _Scope = dict[str, Value]
 
@@ -70,6 +75,24 @@ def asked_bytes(text: str) -> tuple[Value, tuple[str, ...]]:
     Raises:
         MetricError: The text says too little, or is not what Triton prints.
     """
+    return _amount(text, _bytes_of)
+
+
+def dot_flops(text: str) -> dict[int, Value]:
+    """Return the operations of the dots of one program, by the width of what they multiply.
+
+    Args:
+        text: TTIR of the kernel.
+
+    Raises:
+        MetricError: The text says too little, or is not what Triton prints.
+    """
+    widths: dict[int, None] = {}
+    _amount(text, partial(_flops_of, width=None, seen=widths))
+    return {width: _amount(text, partial(_flops_of, width=width, seen={}))[0] for width in widths}
+
+
+def _amount(text: str, of_op: Callable[[Op], Value]) -> tuple[Value, tuple[str, ...]]:
     functions = read_functions(text)
     kernels = [each for each in functions.values() if each.is_kernel]
     if len(kernels) != 1:
@@ -78,15 +101,35 @@ def asked_bytes(text: str) -> tuple[Value, tuple[str, ...]]:
         Value("argument", detail=at, bits=_bits(kind)) if _INTEGER.fullmatch(kind) else UNKNOWN
         for at, (_, kind) in enumerate(kernels[0].parameters)
     ]
-    asked = _Count(functions).call(kernels[0], arguments, depth=0)
+    asked = _Count(functions, of_op).call(kernels[0], arguments, depth=0)
     return asked, tuple(kind for _, kind in kernels[0].parameters)
 
 
-class _Count:
-    """Adds up what functions ask for."""
+def _bytes_of(op: Op) -> Value:
+    if op.name in _MEMORY:
+        return constant(_MEMORY[op.name] * _block_bytes(op))
+    return constant(0) if _is_without_memory(op) or op.name == "scf.while" else UNKNOWN
 
-    def __init__(self, functions: Mapping[str, Function]) -> None:
+
+def _flops_of(op: Op, *, width: int | None, seen: dict[int, None]) -> Value:
+    """Return the operations of a dot of this width; 0 for other operations."""
+    if op.name not in _DOTS:
+        return constant(0)
+    operands, _, result = op.text.rpartition(" : ")[2].rpartition(" -> ")
+    left, element = _elements(operands.partition(" * ")[0].partition(", ")[0])
+    is_packed = "lhs = e2m1" in op.text and "lhs_k_pack = false" not in op.text
+    products = math.prod(_elements(result)[0]) * left[-1] * (2 if is_packed else 1)
+    own = next((each for each in _WIDTHS if each >= _bits(element)), _WIDTHS[-1])
+    seen[own] = None
+    return constant(2 * products if own == width else 0)
+
+
+class _Count:
+    """Adds up an amount over the operations of functions, as often as they run."""
+
+    def __init__(self, functions: Mapping[str, Function], of_op: Callable[[Op], Value]) -> None:
         self._functions = functions
+        self._of_op = of_op
         self._running: list[Function] = []
         self._ops = 0
 
@@ -109,8 +152,6 @@ class _Count:
         self._ops += 1
         if self._ops > _MOST_OPS:
             raise MetricError("TTIR: the kernel is too large")
-        if op.name in _MEMORY:
-            return constant(_MEMORY[op.name] * _block_bytes(op))
         if op.name == "scf.for":
             return self._for(op, scope, depth)
         if op.name == "scf.if":
@@ -120,8 +161,7 @@ class _Count:
         for result in op.results:
             scope[result] = _integer(op, scope)
         inner = [self._region(region, dict(scope), depth) for region in op.regions]
-        is_harmless = _is_without_memory(op) or op.name == "scf.while"
-        return constant(0) if is_harmless and all(map(_is_zero, inner)) else UNKNOWN
+        return self._of_op(op) if all(map(_is_zero, inner)) else UNKNOWN
 
     def _for(self, op: Op, scope: _Scope, depth: int) -> Value:
         found = _FOR.match(op.text)

@@ -1,7 +1,7 @@
-"""The metric ``code_bytes``: what the loads and stores of a launched kernel ask for.
+"""The metric ``code_bytes``: what the loads and stores of a launched kernel ask for; and its flops.
 
-It is computed from the kernel's TTIR, once for each grid and each set of the integer arguments that
-its loops and branches depend on.
+Both are computed from the kernel's TTIR, once for each grid and each set of the integer arguments
+that its loops and branches depend on. Flops are those of dots.
 """
 
 from __future__ import annotations
@@ -18,10 +18,17 @@ import numpy as np
 from proton_bench import _native
 from proton_bench.errors import MetricError
 from proton_bench.flags import flags
-from proton_bench_plugins.triton.asked_bytes import asked_bytes
-from proton_bench_plugins.triton.integers import GRID_AXES, evaluate, used_arguments
+from proton_bench_plugins.triton.asked_bytes import asked_bytes, dot_flops
+from proton_bench_plugins.triton.integers import (
+    GRID_AXES,
+    Value,
+    evaluate,
+    used_arguments,
+)
 
 CODE_BYTES = "code_bytes"
+# Flops by metric; the hook gives them to the kernel, unless its launch metadata names some.
+CODE_FLOPS = "code_flops"
 # Launches that are remembered for a kernel; arguments that never repeat must not fill the memory.
 _MOST_KNOWN = 4096
 
@@ -29,8 +36,8 @@ _MOST_KNOWN = 4096
 _Place = int | tuple[int, str, int]
 
 
-class KernelBytes:
-    """What launches of a kernel ask for.
+class KernelWork:
+    """What launches of a kernel ask for, and compute.
 
     Args:
         kernel: Triton's ``CompiledKernel``.
@@ -38,7 +45,8 @@ class KernelBytes:
     Attributes:
         names: Arguments of its source.
         read: Reads the arguments that matter at a launch; None if none does.
-        known: Bytes by grid, or by grid and these arguments; None where the code does not say.
+        known: Metadata by grid, or by grid and these arguments: what the code says of
+            ``code_bytes`` and ``code_flops``.
 
     Raises:
         MetricError: Its code does not say.
@@ -48,18 +56,18 @@ class KernelBytes:
         text = kernel.asm.get("ttir")
         if text is None:
             raise MetricError("the kernel has no TTIR")
-        self._asked, types = asked_bytes(text)
-        used = used_arguments(self._asked)
+        self._amounts, types = _amounts(text)
+        used = sorted({at for each in self._amounts.values() for at in used_arguments(each)})
         places = list(_places(kernel.src.signature)) if used else []
         if used and len(places) != len(types):
             raise MetricError("the kernel's arguments are not those of its source")
         self._used = {at: places[at] for at in used}
         self.read = _reader(list(self._used.values())) if used else None
-        self.known: dict[Any, int | None] = {}
+        self.known: dict[Any, dict[str, Any]] = {}
         self.names = tuple(kernel.src.fn.arg_names)
 
-    def of_launch(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> int | None:
-        """Return the bytes of a launch, None if they cannot be computed.
+    def of_launch(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> dict[str, Any]:
+        """Return the metadata of a launch, without what cannot be computed.
 
         Args:
             grid: Programs along up to three axes.
@@ -72,21 +80,39 @@ class KernelBytes:
             self.known[key] = self._computed(grid, arguments)
         return self.known[key]
 
-    def _computed(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> int | None:
+    def _computed(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> dict[str, Any]:
         if self._used and len(arguments) != len(self.names):
-            return None
+            return {}
         sizes = [*map(int, grid), *(1,) * (GRID_AXES - len(grid))]
         values = {at: _read(arguments, place) for at, place in self._used.items()}
         integers = {at: int(value) for at, value in values.items() if isinstance(value, int)}
-        try:
-            each = evaluate(self._asked, integers, sizes)
-        except MetricError:
-            return None
-        if isinstance(each, int):
-            return each * math.prod(sizes)
-        # Programs that differ only along an axis which does not matter ask for the same.
-        alike = math.prod(sizes) // math.prod(each.shape)
-        return int(each.sum(dtype=np.float64)) * alike
+        totals = {name: _total(each, integers, sizes) for name, each in self._amounts.items()}
+        found: dict[str, Any] = {}
+        if (asked := totals.pop(CODE_BYTES)) is not None:
+            found[CODE_BYTES] = asked
+        if totals and None not in totals.values():  # a part would look like the whole
+            found[CODE_FLOPS] = totals
+        return found
+
+
+def _amounts(text: str) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """Return what a program asks for and computes, and the types of the kernel's arguments."""
+    asked, types = asked_bytes(text)
+    flops = {f"flops{width}": each for width, each in dot_flops(text).items()}
+    return {CODE_BYTES: asked, **flops}, types
+
+
+def _total(amount: Value, arguments: Mapping[int, int], grid: Sequence[int]) -> int | None:
+    """Return the sum over all programs of a launch, None if it cannot be computed."""
+    try:
+        each = evaluate(amount, arguments, grid)
+    except MetricError:
+        return None
+    if isinstance(each, int):
+        return each * math.prod(grid)
+    # Programs that differ only along an axis which does not matter have the same.
+    alike = math.prod(grid) // math.prod(each.shape)
+    return int(each.sum(dtype=np.float64)) * alike
 
 
 def _places(signature: Mapping[str, Any]) -> Iterator[_Place]:
@@ -124,14 +150,14 @@ def _read(arguments: Sequence[Any], place: _Place) -> Any:
 
 
 class CodeBytes:
-    """Adds the metric to the metadata of launches, while it watches Triton."""
+    """Adds this to the metadata of launches, while it watches Triton."""
 
     def __init__(self) -> None:
         self._is_on = False
-        self._kernels: dict[weakref.ref[Any], KernelBytes | None] = {}
+        self._kernels: dict[weakref.ref[Any], KernelWork | None] = {}
 
     def watch(self, module: ModuleType) -> Callable[[], None]:
-        """Add the metric until the returned function is called.
+        """Add it until the returned function is called.
 
         Args:
             module: ``triton.compiler.compiler``.
@@ -151,7 +177,7 @@ class CodeBytes:
     def _add_new(  # noqa: PLR0917 - the native part's call
         self, found: Any, kernel: Any, grid: Any, arguments: Sequence[Any]
     ) -> None:
-        """Add the metric to a launch that the native part does not know, and let it know it."""
+        """Add it to a launch that the native part does not know, and let it know it."""
         if not self._is_on:
             return
         kernels, key = self._kernels, weakref.ref(kernel)
@@ -159,10 +185,9 @@ class CodeBytes:
             if key not in kernels:
                 for gone in [each for each in kernels if each() is None]:
                     del kernels[gone]
-                kernels[key] = KernelBytes(kernel)
-            asked = kernels[key]
-            size = asked and asked.of_launch(tuple(grid), arguments)
-            if size is not None:
-                found.data[CODE_BYTES] = size
+                kernels[key] = KernelWork(kernel)
+            work = kernels[key]
+            if work is not None:
+                found.data.update(work.of_launch(tuple(grid), arguments))
         except Exception:  # noqa: BLE001 - the target's launch must not fail because of us
             kernels[key] = None

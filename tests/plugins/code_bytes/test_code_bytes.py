@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import how_many
 
-from proton_bench_plugins.triton.code_bytes import KernelBytes
+from proton_bench_plugins.triton.code_bytes import KernelWork
 
 pytest.importorskip("triton")
 pytest.importorskip("torch")
@@ -31,10 +31,10 @@ Run = Callable[[str, list[int], dict[str, int]], int]
 @pytest.fixture(scope="module", params=TRITONS, ids=lambda folder: folder or "installed")
 def kernels(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, KernelBytes]:
+) -> dict[str, KernelWork]:
     """What the code of each kernel says, compiled without a GPU."""
     made = run_on(request.param, tmp_path_factory.mktemp("cache"), PROGRAM.name, "compile")
-    return {name: KernelBytes(compiled(**facts)) for name, facts in made.items()}
+    return {name: KernelWork(compiled(**facts)) for name, facts in made.items()}
 
 
 def compiled(ttir: str, signature: dict[str, str]) -> Any:
@@ -70,8 +70,8 @@ def interpreted() -> Iterator[Run]:
 
 
 def of_launch(
-    kernels: dict[str, KernelBytes], name: str, grid: list[int], integers: dict[str, int]
-) -> int | None:
+    kernels: dict[str, KernelWork], name: str, grid: list[int], integers: dict[str, int]
+) -> dict[str, Any]:
     given_values = {**integers, **CONSTANTS.get(name, {}), **UNKNOWN.get(name, {})}
     names = kernels[name].names
     return kernels[name].of_launch(tuple(grid), [given_values.get(each) for each in names])
@@ -79,7 +79,7 @@ def of_launch(
 
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_it_is_what_the_interpreter_moves(
-    name: str, kernels: dict[str, KernelBytes], interpreted: Run
+    name: str, kernels: dict[str, KernelWork], interpreted: Run
 ) -> None:
     @settings(max_examples=how_many(100, 6), deadline=None)
     @given(
@@ -90,16 +90,16 @@ def test_it_is_what_the_interpreter_moves(
         used = {each: integers[each] for each in integers if each in kernels[name].names}
         moved = interpreted(name, grid, {**used, **CONSTANTS[name]})
 
-        assert of_launch(kernels, name, grid, used) == moved
+        assert of_launch(kernels, name, grid, used)["code_bytes"] == moved
 
     check()
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_nothing_is_said_where_the_code_does_not_say_it(
-    name: str, kernels: dict[str, KernelBytes]
+    name: str, kernels: dict[str, KernelWork]
 ) -> None:
-    assert of_launch(kernels, name, [3], {"N": 5}) is None
+    assert "code_bytes" not in of_launch(kernels, name, [3], {"N": 5})
 
 
 @pytest.mark.parametrize("triton", TRITONS, ids=lambda folder: folder or "installed")

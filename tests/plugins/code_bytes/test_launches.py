@@ -107,6 +107,34 @@ def test_own_metadata_of_that_name_wins(
     assert metrics()["code_bytes"] == 7
 
 
+DOT = TTIR.replace(
+    "%v = tt.load %x : tensor<64x!tt.ptr<f16>>",
+    "%v = tt.dot %a, %b, %c : tensor<16x32xf16> * tensor<32x8xf16> -> tensor<16x8xf32>",
+)
+
+
+def test_flops_of_the_code_are_those_of_the_kernel(metrics: Callable[[], dict[str, Any]]) -> None:
+    kernel = Loaded(DOT)
+    launch(kernel, 128)
+    launch(kernel, 128)
+    launch(kernel, 64)
+
+    assert metrics()["flops16"] == 6 * (2 + 2 + 1) * 2 * 16 * 8 * 32
+    assert not metrics().keys() & {"derived_flops", "code_flops"}
+
+
+def test_flops_of_own_metadata_win(
+    metrics: Callable[[], dict[str, Any]], own_metadata: Callable[..., None]
+) -> None:
+    own_metadata(lambda grid, facts, arguments: {"flops": 7})
+    kernel = Loaded(DOT)
+    launch(kernel, 64)
+    launch(kernel, 64)
+
+    assert (metrics()["flops"], metrics()["derived_flops"]) == (14, 2 * 6 * 2 * 16 * 8 * 32)
+    assert "flops16" not in metrics()
+
+
 @pytest.mark.parametrize(
     ("ttir", "size", "grid"),
     [

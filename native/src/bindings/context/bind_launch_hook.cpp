@@ -62,7 +62,12 @@ struct HookNames {
   PyObject *read = PyUnicode_InternFromString("read");
   PyObject *known = PyUnicode_InternFromString("known");
   PyObject *upstream_shape = PyUnicode_InternFromString("upstream_shape");
-  PyObject *code_bytes = PyUnicode_InternFromString("code_bytes");
+  PyObject *code_flops = PyUnicode_InternFromString("code_flops");
+  PyObject *derived_flops = PyUnicode_InternFromString("derived_flops");
+  std::array<PyObject *, 5> flops = {
+      PyUnicode_InternFromString("flops"), PyUnicode_InternFromString("flops8"),
+      PyUnicode_InternFromString("flops16"), PyUnicode_InternFromString("flops32"),
+      PyUnicode_InternFromString("flops64")};
 };
 
 const HookNames &hook_names() {
@@ -151,6 +156,30 @@ struct Evaluated {
   py::object staged; ///< what Python made of the values that are not plain numbers, if any
 };
 
+/// Makes the flops that the code says those of the launch, or `derived_flops` where its own
+/// metadata has some.
+void settle_flops(PyObject *values) {
+  const HookNames &names = hook_names();
+  PyObject *found = PyDict_GetItemWithError(values, names.code_flops);
+  if (!found)
+    return PyErr_Clear();
+  auto derived = py::reinterpret_borrow<py::dict>(found);
+  bool is_given = false;
+  for (PyObject *name : names.flops)
+    is_given = is_given || PyDict_Contains(values, name) == 1;
+  int failed = PyDict_DelItem(values, names.code_flops);
+  if (is_given) {
+    py::object total = py::int_(0);
+    for (auto each : derived)
+      total = total + py::reinterpret_borrow<py::object>(each.second);
+    failed |= PyDict_SetItem(values, names.derived_flops, total.ptr());
+  } else {
+    failed |= PyDict_Update(values, derived.ptr());
+  }
+  if (failed != 0)
+    throw py::error_already_set();
+}
+
 Evaluated evaluate(PyObject *hook, PyObject *metadata, PyObject *kernel) {
   PythonText text(kernel, "the name of a kernel");
   Evaluation evaluation(t_hook, text.text());
@@ -161,6 +190,8 @@ Evaluated evaluate(PyObject *hook, PyObject *metadata, PyObject *kernel) {
     values = py::reinterpret_steal<py::object>(
         PyObject_CallOneArg(reinterpret_cast<PyObject *>(&PyDict_Type), values.ptr()));
   py::object rest;
+  if (values)
+    settle_flops(values.ptr());
   if (!values || !state_of(hook).metrics.split(values.ptr(), result.numbers, rest)) {
     report_pending(hook, kernel);
     return result;
@@ -227,6 +258,7 @@ void add_known_numbers(PyObject *hook, PyObject *data, PyObject *kernel) {
   constexpr Py_ssize_t kEntriesOfTriton = 3; // name, function, stream
   if (!PyDict_CheckExact(data) || PyDict_GET_SIZE(data) <= kEntriesOfTriton)
     return;
+  settle_flops(data);
   std::vector<UserMetric> numbers;
   py::object rest;
   if (state_of(hook).metrics.split(data, numbers, rest))
@@ -337,24 +369,24 @@ struct MetadataCall {
   }
 };
 
-/// The bytes of a launch: None where the code does not say, null where that is not known yet.
-/// `kernels` is a dict: weak reference to a kernel -> KernelBytes, or None.
-py::object known_bytes(PyObject *kernels, const MetadataCall &call) try {
+/// What the code says of a launch, a dict: None where it says nothing, null where that is not known
+/// yet. `kernels` is a dict: weak reference to a kernel -> KernelWork, or None.
+py::object known_work(PyObject *kernels, const MetadataCall &call) try {
   py::object key = owned(PyWeakref_NewRef(call.kernel(), nullptr));
   PyObject *kernel = PyDict_GetItemWithError(kernels, key.ptr());
   if (!kernel || kernel == Py_None)
     return py::reinterpret_borrow<py::object>(kernel);
   py::object read = owned(PyObject_GetAttr(kernel, hook_names().read));
-  py::object sizes = owned(PyObject_GetAttr(kernel, hook_names().known));
+  py::object known = owned(PyObject_GetAttr(kernel, hook_names().known));
   key = owned(PySequence_Tuple(call.grid()));
   if (!read.is_none())
     key = py::make_tuple(key, owned(PyObject_CallOneArg(read.ptr(), call.arguments().ptr())));
-  return py::reinterpret_borrow<py::object>(PyDict_GetItem(sizes.ptr(), key.ptr()));
+  return py::reinterpret_borrow<py::object>(PyDict_GetItem(known.ptr(), key.ptr()));
 } catch (const py::error_already_set &) {
   return {}; // arguments that cannot be read: Python's side knows what to do
 }
 
-/// Calls Triton's `launch_metadata` and adds `code_bytes`; `parts` are those of code_bytes().
+/// Calls Triton's `launch_metadata` and adds what the code says; `parts` are those of code_bytes().
 PyObject *launch_metadata(PyObject *parts, PyObject *const *given, Py_ssize_t count,
                           PyObject *names) {
   PyObject *original = PyTuple_GET_ITEM(parts, 0), *kernels = PyTuple_GET_ITEM(parts, 1),
@@ -367,19 +399,22 @@ PyObject *launch_metadata(PyObject *parts, PyObject *const *given, Py_ssize_t co
     if (owned(PyObject_GetAttr(flags, hook_names().upstream_shape)).ptr() == Py_True)
       return metadata.release().ptr();
     MetadataCall call{given, count};
-    py::object size = known_bytes(kernels, call);
-    if (!size)
+    py::object work = known_work(kernels, call);
+    if (!work)
       owned(PyObject_CallFunctionObjArgs(add_new, found, call.kernel(), call.grid(),
                                          call.arguments().ptr(), nullptr));
-    else if (!size.is_none()) // the kernel's own metadata is added later, and wins
-      owned(PyObject_GetAttr(found, hook_names().data))[hook_names().code_bytes] = size;
+    else if (!work.is_none()) { // the kernel's own metadata is added later, and wins
+      py::object data = owned(PyObject_GetAttr(found, hook_names().data));
+      if (PyDict_Update(data.ptr(), work.ptr()) != 0)
+        throw py::error_already_set();
+    }
     return metadata.release().ptr();
   });
 }
 
 PyMethodDef kLaunchMetadata = {
     "launch_metadata", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch_metadata)),
-    METH_FASTCALL | METH_KEYWORDS, "Triton's launch_metadata, which adds code_bytes."};
+    METH_FASTCALL | METH_KEYWORDS, "Triton's launch_metadata, which adds what the code says."};
 
 /// code_bytes(original, kernels, flags, add_new): a method that replaces Triton's launch_metadata.
 PyObject *code_bytes(PyObject *, PyObject *parts) {
