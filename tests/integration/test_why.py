@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -172,3 +174,25 @@ def test_text_fits_into_the_budget(tokens: int, capfd: pytest.CaptureFixture[str
     assert whole.splitlines()[: len(kept)] == kept
     left = len(whole.splitlines()) - len(kept)
     assert last == (whole.splitlines()[-1] if text == whole else f"{left} more lines")
+
+
+LOADER = Path(__file__).parents[2] / "benchmarks/studies/why/loader.py"
+
+
+@pytest.mark.parametrize("context", ["layers", "layers+ops"])
+def test_a_recorded_loop_that_waits_for_its_data_is_input_bound(
+    context: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    command = [sys.executable, "-m", "proton_bench", "run", "-b", "cpu", "-c", context]
+    command += ["-n", "run", str(LOADER), "--steps", "40", "--item-ms", "2"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+
+    found = document(capfd, "why", str(tmp_path / "run.proton"), "--json")
+
+    first = found["findings"][0]
+    assert first["id"] == "input-bound"
+    assert "loader.py" in first["text"]
+    assert "num_workers" in first["helps"]
+    (share,) = [each["value"] for each in first["evidence"] if each["id"] == "host.input"]
+    assert share > 0.5

@@ -247,7 +247,7 @@ def compilations(run: WholeRun) -> Iterator[Claim]:
         what = f"compile-bound: {share_text(share, decimals=0)} of the {run.word}"
         evidence.insert(0, Evidence("host.compiled", what, share, "fraction of the run"))
     if is_in_steps:
-        what += ", which compile again"
+        what += " compiles again"
         if (count := _compilations(run)) > 0:
             evidence.append(Evidence("ops.compile", f"{count:.3g} compilations", count, "calls"))
     yield Claim(

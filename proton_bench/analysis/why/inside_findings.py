@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proton_bench.analysis.kernels.scope_cycles import CYCLES
+from proton_bench.analysis.kernels.scope_cycles import (
+    CYCLES,
+    INSTANCES,
+    INSTRUMENTED,
+    KEPT,
+    LOST,
+)
 from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence
@@ -14,7 +20,10 @@ from proton_bench.model.arrays import Floats
 from proton_bench.model.frame import FrameKind
 from proton_bench.support.units import count_text, share_text
 
-_NORMALIZED = "normalized_cycles"
+_NORMALIZED, _LOSSY = "normalized_cycles", "lossy_warps"
+# Cycles of a record on an H200, where scopes with nothing to wait for took 23 to 36.
+_RECORD = 36.0
+_SLOWEST_KHZ = 1_000_000  # where it is not known: GPUs at work are not slower
 _MOST = 3  # kernels
 _DOMINANT = 0.3  # of the cycles; of several kinds of operations the largest often has less
 # In even kernels the slowest hundredth of the warps took up to 1.3 times the mean.
@@ -54,8 +63,8 @@ _KINDS: dict[str, tuple[str, str]] = {
     _DOTS, ("multiplies", "that is what the kernel is for: a smaller type, larger tiles")
 )
 _OTHER_WORK = (
-    "work between those, such as arithmetic and the first use of what was loaded: more loads "
-    "on their way, fewer operations in the loop"
+    "arithmetic, and waits for loads where their values are used first: more loads on their way "
+    "(num_stages, unrolled loops), more warps, fewer operations"
 )
 
 
@@ -66,14 +75,16 @@ class _Scope:
     Attributes:
         row: Its row.
         kind: Kind of the operation that a pass bracketed, "" for a scope of the source.
-        cycles: Of all passes of all warps, with scopes inside.
+        cycles: Of all passes of all warps, with scopes inside, without what records cost.
         own: The part of it outside of these.
+        is_whole: Whether its own passes were kept; else it is the sum of the scopes inside.
     """
 
     row: int
     kind: str
     cycles: float
     own: float
+    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,12 +128,11 @@ def dominant_waits(run: WholeRun) -> Iterator[Claim]:
             continue
         name, scope = run.verdicts.facts.text(kernel.row), run.profile.name(largest.row)
         does, helps = _KINDS.get(largest.kind, ("", ""))
-        if not does and any(run.profile.children(largest.row)):
-            does, helps = "between the scopes inside", _OTHER_WORK
-        what = f"{share_text(share, decimals=0)} of its cycles in {scope}"
-        text = f"inside {name}: {what}" + (f", which {does}" if largest.kind in _KINDS else "")
-        if does and largest.kind not in _KINDS:
-            text += f", {does}"
+        if does:
+            does = f", which {does}"
+        elif any(run.profile.children(largest.row)):
+            does, helps = " outside of the scopes in it", _OTHER_WORK
+        text = f"inside {name}: {share_text(share, decimals=0)} of its cycles in {scope}{does}"
         evidence = [Evidence("scopes.dominant", text, share, "fraction of cycles")]
         for overlap in _overlaps(run, kernel):
             evidence.append(overlap)
@@ -164,30 +174,60 @@ def _overlaps(run: WholeRun, kernel: _Kernel) -> Iterator[Evidence]:
 
 
 def uneven_warps(run: WholeRun) -> Iterator[Claim]:
-    """Find kernels some of whose warps take much longer than the others."""
+    """Find kernels some of whose warps take much longer, or do more rounds, than the others."""
+    for kernel in _kernels(run)[:_MOST]:
+        name = run.verdicts.facts.text(kernel.row)
+        found = [each for each in (_slow_passes(run, kernel), _long_warps(run, kernel)) if each]
+        if not found:
+            continue
+        largest = max(found, key=lambda each: each.value or 0.0)
+        text = f"inside {name}: warps out of balance, {largest.text}"
+        gain = 1.0 - 1.0 / (largest.value or 1.0)
+        yield Claim(text, tuple(found), pools=kernel.pools(gain), rows=kernel.rows(gain))
+
+
+def _slow_passes(run: WholeRun, kernel: _Kernel) -> Evidence | None:
+    """Return how much longer the slowest hundredth of the passes of its longest scope took."""
     table = run.profile.distributions.get(CYCLES)
-    for kernel in _kernels(run)[:_MOST] if table is not None else ():
-        top = max(
-            (scope for scope in kernel.scopes if scope.row in kernel.tops),
-            key=lambda scope: scope.cycles,
-        )
-        passes = table.get(top.row) if table is not None else None
-        slowest = passes.quantile(_SLOWEST) if passes is not None else None
-        if passes is None or not slowest or not passes.n >= _FEWEST or not passes.mean > 0:
-            continue
-        ratio = slowest / passes.mean
-        if ratio < _UNEVEN or top.cycles < _DOMINANT * kernel.cycles:
-            continue
-        name, scope = run.verdicts.facts.text(kernel.row), run.profile.name(top.row)
-        longest = max(passes.maximum / passes.mean, ratio)
-        text = (
-            f"inside {name}: warps out of balance, the slowest of "
-            f"{count_text(passes.n, 'pass', 'passes')} of {scope} took {longest:.1f} x the mean, "
-            f"a hundredth {ratio:.1f} x or more"
-        )
-        evidence = Evidence("scopes.uneven", text, ratio, "of the mean")
-        gain = 1.0 - 1.0 / longest
-        yield Claim(text, (evidence,), pools=kernel.pools(gain), rows=kernel.rows(gain))
+    top = max(
+        (scope for scope in kernel.scopes if scope.row in kernel.tops),
+        key=lambda scope: scope.cycles,
+    )
+    passes = table.get(top.row) if table is not None else None
+    if passes is None or passes.n < _FEWEST or top.cycles < _DOMINANT * kernel.cycles:
+        return None
+    ratio = (passes.quantile(_SLOWEST) or 0.0) / passes.mean if passes.mean > 0 else 0.0
+    if ratio < _UNEVEN:
+        return None
+    text = (
+        f"the slowest hundredth of {count_text(passes.n, 'pass', 'passes')} of "
+        f"{run.profile.name(top.row)} took {ratio:.1f} x the mean or more"
+    )
+    return Evidence("scopes.uneven", text, ratio, "of the mean")
+
+
+def _long_warps(run: WholeRun, kernel: _Kernel) -> Evidence | None:
+    """Return how many more records than the mean the warps made at least that lost some.
+
+    All have room for as many, so those kept no fewer than the mean of all warps.
+    """
+    kept, lost, lossy, launches = (
+        float(own_numbers(run.profile, name)[kernel.row])
+        for name in (KEPT, LOST, _LOSSY, INSTRUMENTED)
+    )
+    cycles, normalized = (own_numbers(run.profile, name) for name in (CYCLES, _NORMALIZED))
+    rows = [scope.row for scope in kernel.scopes if normalized[scope.row] > 0]
+    if not (rows and kept > 0 and lost > 0 and lossy > 0):
+        return None
+    warps = round(float(cycles[rows[0]] / normalized[rows[0]]) * launches)
+    ratio = (kept / max(warps, 1) + lost / lossy) / ((kept + lost) / max(warps, 1))
+    if lossy >= warps or ratio < _UNEVEN:
+        return None
+    text = (
+        f"{count_text(lossy, 'warp')} of {count_text(warps, 'warp')} made {ratio:.1f} x as many "
+        "records as the mean or more"
+    )
+    return Evidence("scopes.long_warps", text, ratio, "of the mean")
 
 
 def _kernels(run: WholeRun) -> list[_Kernel]:
@@ -196,34 +236,54 @@ def _kernels(run: WholeRun) -> list[_Kernel]:
     cycles = _numbers(run, CYCLES)
     if cycles is None:
         return []
-    below = cycles.copy()
-    below[0] = 0.0
-    nested = cycles * 0.0
-    for row, above in enumerate(profile.parents.tolist()):
-        if above > 0:
-            nested[above] += below[row]
     own_ns, normalized = run.verdicts.facts.own_ns, _numbers(run, _NORMALIZED)
     found = []
     for row in range(1, len(profile)):
         if profile.kind(row) is not FrameKind.KERNEL:
             continue
-        rows = [each for each in range(row + 1, int(profile.subtree_end[row])) if cycles[each] > 0]
-        tops = tuple(each for each in profile.children(row) if cycles[each] > 0)
-        if not tops:
+        scopes = _scopes(run, row, cycles)
+        tops = tuple(each.row for each in scopes if profile.parents[each.row] == row)
+        if not sum(each.cycles for each in scopes) > 0:
             continue
-        scopes = tuple(
-            _Scope(
-                each, _kind(profile.name(each)), cycles[each], max(cycles[each] - nested[each], 0.0)
-            )
-            for each in rows
-        )
         time_ns, is_timed = float(own_ns[row]), bool(own_ns[row] > 0)
         if not is_timed and normalized is not None:
-            device = profile.device(row)
-            khz = device.clock_rate_khz if device is not None else 0
-            time_ns = sum(float(normalized[each]) for each in tops) / khz * 1e6 if khz else 0.0
+            device = profile.device(tops[0])
+            khz = (device.clock_rate_khz if device is not None else 0) or _SLOWEST_KHZ
+            time_ns = sum(float(normalized[each]) for each in tops) / khz * 1e6
         found.append(_Kernel(row, scopes, tops, time_ns, is_timed))
     return sorted(found, key=lambda kernel: -kernel.cycles)
+
+
+def _scopes(run: WholeRun, kernel: int, cycles: Floats) -> tuple[_Scope, ...]:
+    """Return the scopes inside a kernel, in the order of rows.
+
+    Each pass has two records, which cost its scope one and the scope around it one more. No more
+    than its shortest scope takes, a record costs.
+    """
+    profile, passes = run.profile, own_numbers(run.profile, INSTANCES)
+    rows = [
+        row for row in range(kernel + 1, int(profile.subtree_end[kernel])) if _is_scope(run, row)
+    ]
+    known = [row for row in rows if cycles[row] > 0 and passes[row] > 0]
+    cost = min((cycles[row] / passes[row] for row in known), default=0.0)
+    cost = min(float(cost), _RECORD)
+    whole: dict[int, tuple[float, float]] = {}  # cycles as recorded, and without records
+    found: list[_Scope] = []
+    for row in reversed(rows):  # what is inside comes first
+        inside = [each for each in profile.children(row) if each in whole]
+        nested, adjusted = (sum(whole[each][part] for each in inside) for part in (0, 1))
+        own = 0.0
+        if cycles[row] > 0:
+            records = passes[row] + sum(passes[each] for each in inside)
+            own = max(float(cycles[row]) - nested - cost * records, 0.0)
+        whole[row] = (float(cycles[row]) or nested, own + adjusted)
+        kind = _kind(profile.name(row))
+        found.append(_Scope(row, kind, own + adjusted, own, bool(cycles[row] > 0)))
+    return tuple(reversed(found))
+
+
+def _is_scope(run: WholeRun, row: int) -> bool:
+    return run.profile.kind(row) is FrameKind.SCOPE
 
 
 def _numbers(run: WholeRun, name: str) -> Floats | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Finding
 from proton_bench.analysis.why.verdicts import Verdicts
+from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
@@ -21,6 +23,7 @@ from proton_bench.model.profile import Profile
 from proton_bench.model.steps import HOST_WALL
 
 MS = 10**6
+DATA = Path(__file__).parents[3] / "data" / "verdicts"
 CPU = Device("CPU", 0)
 PLACE = "/home/me/train.py:7@main"
 _LOADER = "/env/lib/python3.12/site-packages/torch/utils/data/dataloader.py"
@@ -153,6 +156,32 @@ def test_input_on_a_processor_is_one_finding_and_the_verdict_of_its_rows() -> No
 
 def test_little_input_on_a_processor_is_no_finding() -> None:
     assert "input-bound" not in found_in(on_cpu(input_ms=8))
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "words"),
+    [
+        ("loader_main", 0.79, "num_workers=0"),
+        ("loader_starved", 0.69, "2 workers cannot keep up"),
+    ],
+)
+def test_recorded_steps_that_wait_for_data_say_so_first(
+    name: str, share: float, words: str
+) -> None:
+    found = find(WholeRun.of(read_profile(DATA / f"{name}.proton")))
+
+    assert found[0].id == "input-bound"
+    assert values(found[0])["host.input"] == pytest.approx(share, abs=0.01)
+    assert words in found[0].text
+    assert "pin_memory" in found[0].helps
+    assert "idle" not in [finding.id for finding in found]
+
+
+def test_recorded_steps_that_compile_say_so_first() -> None:
+    found = find(WholeRun.of(read_profile(DATA / "recompile.proton")))
+
+    assert found[0].id == "compile"
+    assert values(found[0])["host.compiled"] == pytest.approx(0.93, abs=0.01)
 
 
 @pytest.mark.parametrize(
