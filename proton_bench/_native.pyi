@@ -438,8 +438,8 @@ def probe_torch(
     run: Callable[[], object], visit: Callable[[str, int], object], /
 ) -> list[tuple[Literal["operator", "backward", "user"], str, bool, bool, list[int], int]]: ...
 
-# Frames of operators ("ops"), of backward passes below "layers", or "shapes" of operators; offsets
-# are in bytes, 0: unknown.
+# Frames of operators ("ops"), of backward passes below "layers", "shapes" of operators, or the log
+# of "collectives"; offsets are in bytes, 0: unknown.
 def follow_torch(
     source: str, reads_scope: bool, node_offset: int, fwd_thread_offset: int, /
 ) -> bool: ...
@@ -455,6 +455,10 @@ def read_torch_inputs(
 # Operators with arguments whose work is to be computed, and what they do, as (metric, amount).
 def works(first: int, /) -> list[tuple[str, str]]: ...
 def set_work_values(first: int, values: Sequence[tuple[str, int] | None], /) -> None: ...
+
+# What the log of collectives holds: "every", "kinds" and "calls", each of which is (kind, number,
+# bytes, start and end on CLOCK_MONOTONIC in ns).
+def collectives() -> dict[str, Any]: ...
 
 # Whether torch shows this thread's operators to its observers; returns the state before, None and
 # changes nothing where that is unknown.

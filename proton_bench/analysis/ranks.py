@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proton_bench.analysis.compared_ranks import took_part
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.formats.timeline.launched_work import is_waiting_kernel
 from proton_bench.model.arrays import Floats
@@ -49,7 +50,7 @@ def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
 def _check_ranks(members: Iterable[Member]) -> None:
     """Check that no two processes claim the same rank; its GPUs would be taken for the same.
 
-    A process that a rank started has its process id in the name of its file.
+    A process that a rank started has its process id in the name of its file, and no collectives.
 
     Raises:
         UsageError: Two do.
@@ -57,7 +58,9 @@ def _check_ranks(members: Iterable[Member]) -> None:
     known: dict[int, Member] = {}
     for member in members:
         rank, process = member.origin.rank, member.origin.process_id
-        if rank is None or process is None or str(process) in member.source:
+        if rank is None or process is None:
+            continue
+        if str(process) in member.source and not took_part(member.profile):
             continue
         first = known.setdefault(rank, member)
         if first.origin.place != member.origin.place:

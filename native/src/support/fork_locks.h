@@ -29,8 +29,9 @@ enum class LockRank : uint8_t {
   kHeldFiles,
   kMemory,
   kPerfCounters,
+  kCollectives,
 };
-inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kPerfCounters) + 1;
+inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kCollectives) + 1;
 
 /// Registers a mutex to be taken around fork(). It lives as long as the process, or until `forget`.
 /// [noexcept, no lock]

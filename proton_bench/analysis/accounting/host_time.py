@@ -487,10 +487,28 @@ def own_lines(
         span_ns: How long the run took.
         by: Time in which no device worked, or all time outside of recorded work.
     """
+    spent = own_line_times(profile, by=by)
+    texts = {IMPORTS: IMPORTS, **frame_texts(spent, Places.of(profile.provenance))}
+    longest = sorted(spent.items(), key=lambda each: -each[1])[:_MOST_LINES]
+    return [(name, texts[name], time) for name, time in longest if time >= _LEAST_LINE * span_ns]
+
+
+def own_line_times(
+    profile: Profile, *, by: Literal["idle", "wall"] = "idle", leave_out: str = ""
+) -> dict[str, int]:
+    """Return the times of all such lines in ns, by their names as recorded.
+
+    Args:
+        profile: The profile as it was recorded.
+        by: As above.
+        leave_out: A part of names of files: no time that was spent there, or below.
+    """
     places = Places.of(profile.provenance)
     spent: dict[str, int] = {}
     for found in host_paths(profile, by=by):
         frames = [each for each in found.path if parse_frame(each)]
+        if leave_out and any(leave_out in each for each in frames):
+            continue
         in_library = [bool(places.library_of(each)) for each in frames]
         own = [
             each
@@ -501,9 +519,7 @@ def own_lines(
         if frames and time_ns:
             line = IMPORTS if found.is_import else own[-1] if own else frames[0]
             spent[line] = spent.get(line, 0) + time_ns
-    texts = {IMPORTS: IMPORTS, **frame_texts(spent, places)}
-    longest = sorted(spent.items(), key=lambda each: -each[1])[:_MOST_LINES]
-    return [(name, texts[name], time) for name, time in longest if time >= _LEAST_LINE * span_ns]
+    return spent
 
 
 def _tops(profile: Profile) -> list[int]:

@@ -32,6 +32,7 @@ from proton_bench.analysis.why.cpu_findings import (
 )
 from proton_bench.analysis.why.host_findings import allocator_stalls, compilations, input_bound
 from proton_bench.analysis.why.inside_findings import dominant_waits, uneven_warps
+from proton_bench.analysis.why.rank_findings import slow_links, slow_ranks
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.rules import LOADERS
 from proton_bench.analysis.why.run import (
@@ -695,6 +696,18 @@ FINDINGS: tuple[FindingRule, ...] = (
         "set up once and run longer, or load in the background; of no weight in a long run",
         _TUNING,
         is_once=True,
+    ),
+    FindingRule(
+        "slow-rank",
+        slow_ranks,
+        "give that rank less to do there, or the same as the others; then overlap with computation",
+        _TUNING,
+    ),
+    FindingRule(
+        "slow-link",
+        slow_links,
+        "check the network of that rank: speed of its link, NUMA place of its card",
+        "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
     ),
     FindingRule(
         "waiting",

@@ -140,12 +140,14 @@ def _members(words: Sequence[str], *, quantiles: bool) -> Sequence[Member]:
 
 
 def _write(members: Sequence[Member], output: Path, by: ApartBy, words: Sequence[str]) -> None:
+    from proton_bench.analysis.compared_ranks import with_collectives
     from proton_bench.formats.registry import write_profile
     from proton_bench.model.members import merge_members, rank_gaps
     from proton_bench.report.words.header import gap_sentences
 
     refuse_input(output, [Path(word) for word in words if Selection.of(word) is None])
-    for note in write_profile(merge_members(members, by), output):
+    merged = with_collectives(merge_members(members, by), members)
+    for note in write_profile(merged, output):
         warn(note)
     for sentence in gap_sentences(rank_gaps(member.origin for member in members)):
         warn(sentence)

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from proton_bench.recording.launcher.on_import import ImportCallback
+from proton_bench.recording.models.collectives import groups
 from proton_bench.recording.models.data_loaders import watch_loaders
 from proton_bench.recording.models.torch_work import read_inputs
 from proton_bench.recording.native import native
@@ -37,6 +38,7 @@ class TorchContext:
         self._verdict: Verdict | None = None
         self._attached: frozenset[str] = frozenset()
         self._undo: dict[str, Callable[[], None]] = {}
+        self._watchers = _WATCHERS | {"collectives": self._watch_collectives}
         self._is_probed_early = False  # so that no window begins with that
         self._has_told = False
 
@@ -66,10 +68,13 @@ class TorchContext:
         if marks_steps or "layers" in wanted:
             wanted |= {"steps"}
         wanted |= {"memory"} if memory else set()
+        if wanted:
+            wanted |= {"loaders"}
+            wanted |= {"compilations"} if compilations and not is_dormant else set()
+        if not is_dormant:
+            wanted |= {"collectives"}
         if not wanted:
             return
-        wanted |= {"loaders"}
-        wanted |= {"compilations"} if compilations and not is_dormant else set()
         self._is_probed_early = is_dormant and bool(sources)
         self._holders[session] = wanted
         if self._torch is not None:
@@ -108,24 +113,46 @@ class TorchContext:
         new = wanted - self._attached
         old = self._attached - wanted
         self._attached = wanted
-        for source in old & _WATCHERS.keys():
+        for source in old & self._watchers.keys():
             self._undo.pop(source)()
         if "layers" in old:
             native.unwatch_modules()
-        for source in sorted(old - _WATCHERS.keys()):
+        for source in sorted(old - self._watchers.keys()):
             native.leave_torch(source)
         if "layers" in new:
             self._watch_modules(self._torch)
-        for source in new & _WATCHERS.keys():
-            self._undo[source] = _WATCHERS[source](self._torch)
-        if new - _WATCHERS.keys():
-            self._observe(self._torch, new - _WATCHERS.keys())
+        for source in new & self._watchers.keys():
+            self._undo[source] = self._watchers[source](self._torch)
+        if new - self._watchers.keys():
+            self._observe(self._torch, new - self._watchers.keys())
         elif new and self._is_probed_early:
             self._probed(self._torch)
 
     def _watch_modules(self, torch: ModuleType) -> None:
         if not native.watch_modules(torch.nn.Module.__call__):
             warn("layers are not recorded: another tool took the place of torch.nn.Module.__call__")
+
+    def _watch_collectives(self, torch: ModuleType) -> Callable[[], None]:
+        """Observe backends once there is a process group; return what undoes that."""
+
+        def joined() -> None:
+            verdict = self._probed(torch)
+            layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
+            reason = verdict.reason
+            if not reason:
+                read_inputs(verdict.inputs)  # their tensors; without, bytes are unknown
+            if not reason and not native.follow_torch("collectives", *layout):
+                reason = "it lacks the symbols"
+            if reason and not self._has_told:
+                say(f"note: no collectives: torch cannot be observed natively, {reason}")
+
+        stop = groups.watch(joined)
+
+        def undo() -> None:
+            stop()
+            native.leave_torch("collectives")
+
+        return undo
 
     def _observe(self, torch: ModuleType, sources: frozenset[str]) -> None:
         verdict = self._probed(torch)

@@ -31,6 +31,7 @@ from proton_bench.recording.gpu.counters import start_counters, stop_counters, t
 from proton_bench.recording.job_ranks import rank_facts
 from proton_bench.recording.kernels import hooks as launch_hooks
 from proton_bench.recording.kernels.hooks import HookManager
+from proton_bench.recording.models.collectives import collective_facts, groups
 from proton_bench.recording.models.data_loaders import forget_loaders, loader_facts
 from proton_bench.recording.models.torch_context import torch_context
 from proton_bench.recording.models.torch_work import value_works
@@ -419,6 +420,7 @@ class Session:
         if self._stopped_ns is not None:
             ended = end_facts(self._started, self.core.counts(), self._stopped_ns)
             ended |= self._window_facts(self._stopped_ns)
+            ended = groups.rank_facts() | ended
             ended["collectors"] = self._lease.facts()
             if loaders := loader_facts():
                 ended["data_loaders"] = loaders
@@ -517,7 +519,11 @@ class Session:
                 if wants_gpm(self.plan.modes):
                     ended["gpm"] = take_gpm_facts(self.id)
                     ended |= ceiling_facts(ended.get("gpus_at_start", ()))
-                self.core.set_provenance(encode_facts(ended))
+                began_ns = int(self._started["start_time_ns"]) - int(
+                    self._started["realtime_base_ns"]
+                )
+                calls = collective_facts(began_ns, self._stopped_ns or time.monotonic_ns())
+                self.core.set_provenance(encode_facts(ended | calls))
                 if steady := self._steady_facts(ended):
                     self.core.add_steady(encode_facts(steady))
                 paths = write_session(self, formats)

@@ -42,6 +42,7 @@ from proton_bench.model.members import RankGaps
 from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.model.steps import Steps, length_word
+from proton_bench.report.words.collectives import collective_lines
 from proton_bench.report.words.edge import DIM, HEADING, WARNING, edge_of, prose
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text, share_text
@@ -252,7 +253,7 @@ class HeaderReport:
             yield from prose(console, f"  {facts}", DIM, edge=edge)
         for line in (*steps_lines(self.profile), *device_lines(self.profile)):
             yield from prose(console, line, None, edge=edge)
-        for line in gpm_lines(self.profile):
+        for line in (*gpm_lines(self.profile), *collective_lines(self.profile)):
             yield from prose(console, line, None, edge=edge)
         recorded = recorded_line(self.profile)
         if recorded:

@@ -13,6 +13,7 @@
 #include "context/thread/steps.h"
 #include "context/thread/thread_state.h"
 #include "correlation/graph_launches.h"
+#include "record/collective_log.h"
 #include "record/record.h"
 #include "support/clock.h"
 #include "support/error.h"
@@ -515,6 +516,8 @@ void Aggregator::add_kernel(const KernelRecord &record) {
     return;
   }
   ++epoch->counts.records;
+  if (is_collective_kernel(record.name)) [[unlikely]]
+    CollectiveLog::instance().ran(record.correlation_id, record.start_ns, record.end_ns);
   DeviceWork work{EventKind::kKernel, record.correlation_id, record.start_ns,
                   record.end_ns,      record.stream,         false};
   for (const EpochMember &member : epoch->members) {

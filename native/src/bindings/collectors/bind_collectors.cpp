@@ -15,6 +15,7 @@
 #include "collector/replay/replay_collector.h"
 #include "context/thread/stack_reader.h"
 #include "driver/own_work.h"
+#include "record/collective_log.h"
 #include "record/device.h"
 #include "session/record_sink_abi.h"
 #include "support/error.h"
@@ -75,6 +76,31 @@ void enter_kernel(const py::str &name, const py::object &variant) {
   PythonVariant facts(variant);
   const VariantRecord *record = facts.record();
   begin_kernel(PythonText(name.ptr(), "name").text(), record ? intern_variant(*record) : -1);
+}
+
+/// The collectives of this process so far; a call is (kind, number, bytes, start and end in ns).
+py::dict collectives() {
+  CollectiveLog::Contents contents = CollectiveLog::instance().contents();
+  py::list kinds;
+  for (const CollectiveLog::Kind &each : contents.kinds) {
+    py::dict kind;
+    kind["name"] = each.name;
+    kind["group"] = each.group;
+    kind["ranks"] = each.ranks;
+    kind["calls"] = each.calls;
+    kind["ended"] = each.ended;
+    kind["bytes"] = each.bytes;
+    kind["total_ns"] = each.total_ns;
+    kinds.append(kind);
+  }
+  py::list calls;
+  for (const Collective &each : contents.calls)
+    calls.append(py::make_tuple(each.kind, each.number, each.bytes, each.start_ns, each.end_ns));
+  py::dict found;
+  found["every"] = contents.every;
+  found["kinds"] = kinds;
+  found["calls"] = calls;
+  return found;
 }
 
 /// (name of the column, type, config)
@@ -239,6 +265,7 @@ void bind_collectors(py::module_ &module) {
   module.def("loaded_build_id", &loaded_build_id, py::pos_only(), py::arg("file_name"));
   module.def("probe_torch", &probe_torch);
   module.def("record_operator", &record_operator);
+  module.def("collectives", &collectives);
 }
 
 } // namespace proton

@@ -28,6 +28,8 @@ namespace {
 TorchObserver::Client client_of(const std::string &source) {
   if (source == "shapes")
     return TorchObserver::kInputs;
+  if (source == "collectives")
+    return TorchObserver::kCollectives;
   return source == "ops" ? TorchObserver::kOpFrames : TorchObserver::kLayers;
 }
 

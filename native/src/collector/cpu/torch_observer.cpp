@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collector/cpu/collectives.h"
 #include "collector/cpu/op_inputs.h"
 #include "collector/cpu/op_stack.h"
 #include "context/layer/layer_range.h"
@@ -110,6 +111,26 @@ void on_user_end(const void *record_function, ObserverContext *context) noexcept
   const TimedCall call;
   end_user_op(record_function,
               context ? static_cast<UserContext *>(context)->range.get() : nullptr);
+}
+
+struct CollectiveContext : ObserverContext {
+  OpenCollective open;
+};
+
+std::unique_ptr<ObserverContext> on_collective(const void *record_function) noexcept {
+  const TimedCall call;
+  const char *name = g_name_of(record_function);
+  std::optional<OpenCollective> open = begin_collective(name ? name : "", record_function);
+  std::unique_ptr<CollectiveContext> context(open ? new (std::nothrow) CollectiveContext : nullptr);
+  if (context)
+    context->open = *open;
+  return context;
+}
+
+void on_collective_end(const void *, ObserverContext *context) noexcept {
+  const TimedCall call;
+  if (context)
+    end_collective(static_cast<CollectiveContext *>(context)->open);
 }
 
 // One callback for all kinds halves libtorch's cost: it lists its callbacks anew at every node of a
@@ -308,9 +329,16 @@ void TorchObserver::observe() {
   set_inputs_read(false);
   if (clients_ == 0)
     return;
+  if (const uint8_t operators = clients_ & static_cast<uint8_t>(~kCollectives))
+    observe_operators(operators);
+  if ((clients_ & kCollectives) != 0) // after those: their frames are open then
+    keep({added({kScopeUser}, on_collective, on_collective_end, knows_inputs())});
+}
+
+void TorchObserver::observe_operators(uint8_t clients) {
   // For layers alone operators of the forward pass cost nothing.
-  bool all = clients_ != kLayers;
-  bool inputs = (clients_ & kInputs) != 0 && knows_inputs();
+  bool all = clients != kLayers;
+  bool inputs = (clients & kInputs) != 0 && knows_inputs();
   set_inputs_read(inputs);
   if (layout_.reads_scope && all)
     keep({added({kScopeFunction, kScopeBackwardFunction, kScopeUser}, on_any, on_any_end, inputs)});

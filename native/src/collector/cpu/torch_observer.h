@@ -24,7 +24,13 @@ public:
     uint32_t fwd_thread_offset = 0; ///< of the number of the thread that made it; 0: unknown
   };
   /// Who wants to see operators, as flags.
-  enum Client : uint8_t { kTimes = 1, kOpFrames = 2, kLayers = 4, kInputs = 8 };
+  enum Client : uint8_t {
+    kTimes = 1,
+    kOpFrames = 2,
+    kLayers = 4,
+    kInputs = 8,
+    kCollectives = 16,
+  };
   /// Observes what the clients want together. False where libtorch is not loaded, or lacks the
   /// symbols.
   bool attach(Client client, const Layout &layout);
@@ -53,10 +59,11 @@ public:
 private:
   void keep(std::initializer_list<uint64_t> callbacks);
   void observe();
+  void observe_operators(uint8_t clients);
   void stop();
   uint8_t clients_ = 0;
   Layout layout_;
-  static constexpr uint32_t kCallbacks = 3;
+  static constexpr uint32_t kCallbacks = 4;
   uint64_t callbacks_[kCallbacks] = {};
   uint32_t installed_ = 0;
 };

@@ -325,6 +325,21 @@ std::vector<NamedFrame> current_path() {
   return path;
 }
 
+void give_number(std::string_view metric, int64_t number) {
+  ValueRecord record;
+  record.at = capture_current();
+  if (record.at.epoch == 0)
+    return;
+  ThreadState &thread = this_thread();
+  record.metric = MetricName::of(metric, Aggregation::kInclusive).number;
+  record.thread = thread.number;
+  record.integer = number;
+  if (thread.host.append(record))
+    request_drain();
+}
+
+uint64_t newest_kernel_launch() { return this_thread().newest_kernel; }
+
 uint32_t this_thread_number() { return this_thread().number; }
 
 void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeTimes &times,

@@ -100,6 +100,11 @@ uint32_t this_thread_number();
 void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeTimes &times,
                   uint32_t thread) noexcept;
 
+/// Adds a number to a metric where the calling thread stands; nothing while no session is active.
+void give_number(std::string_view metric, int64_t number);
+/// Correlation id of the kernel that the calling thread launched last; 0: none that is recorded.
+uint64_t newest_kernel_launch();
+
 /// Opens a scope on the calling thread's stack. Call only while a session is active.
 StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &before);
 /// Closes the top frame of the calling thread's stack, which must exist; a timed scope is recorded.

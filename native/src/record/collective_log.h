@@ -1,0 +1,73 @@
+// Collective operations of the process, such as all_reduce: a bounded sample, the same on all
+// ranks.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace proton {
+
+/// One call.
+struct Collective {
+  uint32_t kind = 0;   ///< as `CollectiveLog::Contents` lists them
+  uint64_t number = 0; ///< of the calls of its group, from 0: the same on all ranks
+  uint64_t bytes = 0;  ///< that this rank gave; 0: unknown, or none
+  int64_t start_ns =
+      0; ///< when the rank came: the call, or on a device its kernel; CLOCK_MONOTONIC
+  int64_t end_ns = 0;
+};
+
+/// The one of the process. All functions: [any thread].
+class CollectiveLog {
+public:
+  /// Calls of one operation in one group.
+  struct Kind {
+    std::string name;   ///< with its backend, e.g. "gloo:all_reduce"
+    std::string group;  ///< as the program's library names it; "": unknown
+    uint32_t ranks = 0; ///< in the group; 0: unknown
+    uint64_t calls = 0;
+    uint64_t ended = 0;   ///< of these: those whose end is known
+    uint64_t bytes = 0;   ///< of those that ended
+    int64_t total_ns = 0; ///< the same
+  };
+  struct Contents {
+    uint64_t every = 1; ///< calls with numbers that this divides are listed
+    std::vector<Kind> kinds;
+    std::vector<Collective> calls; ///< ended ones, in the order of their ends
+  };
+
+  static CollectiveLog &instance();
+
+  /// Numbers a call. Throws std::bad_alloc.
+  Collective begin(std::string_view name, std::string_view group, uint32_t ranks, uint64_t bytes);
+  void end(Collective call) noexcept;
+  /// A kernel does the work, whose record comes later.
+  void launched(const Collective &call, uint64_t correlation_id) noexcept;
+  /// A kernel ran; does nothing unless it was launched for a collective.
+  void ran(uint64_t correlation_id, int64_t start_ns, int64_t end_ns) noexcept;
+  Contents contents() const;
+  /// For tests.
+  void clear() noexcept;
+
+  static constexpr size_t kMost = 4096;
+
+private:
+  CollectiveLog();
+  void keep(const Collective &call);
+
+  mutable std::mutex mutex_;
+  Contents contents_;
+  std::unordered_map<std::string, uint64_t> numbers_; ///< of the next call, by group
+  std::unordered_map<uint64_t, Collective> launched_;
+};
+
+/// Whether the name is that of a kernel of a library for collectives.
+inline bool is_collective_kernel(const char *name) noexcept {
+  return name && name[0] == 'n' && name[1] == 'c' && name[2] == 'c' && name[3] == 'l';
+}
+
+} // namespace proton

@@ -1,0 +1,117 @@
+"""Four gloo ranks on this machine, of which one is late."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.running import PATIENCE_S, source
+
+from proton_bench.analysis.collectives import Operation, operations_of
+from proton_bench.formats.registry import read_profile
+
+pytest.importorskip("torch")
+
+RANKS = 4
+STEPS = 30
+# Rank 2 works 20 ms longer before each call; DDP and compiled code call from C++.
+TRAIN = f"""
+    import sys, time
+    import torch
+    import torch.distributed as dist
+    import torch.distributed._functional_collectives as functional
+
+    def prepare(rank):
+        end = time.perf_counter() + (0.02 if rank == 2 else 0.0)
+        while time.perf_counter() < end:
+            sum(range(100))
+
+    def train(rank):
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+        values = torch.ones(1000)
+        for step in range({STEPS}):
+            prepare(rank)
+            dist.all_reduce(values)
+            if step % 10 == 0:
+                model(torch.ones(2, 8)).sum().backward()
+                functional.all_reduce(values, "sum", dist.group.WORLD) + 1
+                dist.all_reduce(values, async_op=True).wait()
+"""
+OF_TORCHRUN = """
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    train(dist.get_rank())
+    dist.destroy_process_group()
+"""
+SPAWNED = f"""
+    def main(rank, file):
+        torch.set_num_threads(1)
+        dist.init_process_group(
+            "gloo", init_method="file://" + file, rank=rank, world_size={RANKS}
+        )
+        train(rank)
+        dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        torch.multiprocessing.spawn(main, (sys.argv[1],), nprocs={RANKS})
+"""
+
+
+def proton(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "proton_bench", *words],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PROTON_BENCH_HOST_SAMPLES": "100"},
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def all_reduce_of(file: Path) -> Operation:
+    return next(each for each in operations_of(read_profile(file)) if "all_reduce" in each.name)
+
+
+def finding_of(folder: Path, name: str) -> dict[str, Any]:
+    document = json.loads(proton(folder, "why", "m.proton", "--json"))
+    return next(each for each in document["findings"] if each["id"] == name)
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "spawn"])
+def test_the_rank_that_comes_late_is_named_with_its_line(tmp_path: Path, launcher: str) -> None:
+    if launcher == "torchrun":
+        (tmp_path / "train.py").write_text(source(TRAIN, OF_TORCHRUN))
+        start = [
+            "env", sys.executable, "-m", "torch.distributed.run", "--standalone",
+            "--nproc-per-node", str(RANKS), "train.py",
+        ]  # fmt: skip
+    else:
+        (tmp_path / "train.py").write_text(source(TRAIN, SPAWNED))
+        start = ["train.py", str(tmp_path / "store")]
+    proton(tmp_path, "run", "-n", "n", *start)
+    files = sorted(file.name for file in tmp_path.glob("n.*.proton"))
+    assert len(files) == RANKS
+    facts = [read_profile(tmp_path / file).provenance for file in files]
+    assert sorted(each["rank"] for each in facts) == [*range(RANKS)]
+
+    proton(tmp_path, "merge", *files, "-o", "m.proton")
+
+    operation = all_reduce_of(tmp_path / "m.proton")
+    # Once for each step; and by DDP, by the functional collective, and asynchronously.
+    assert operation.calls == operation.compared == STEPS + 3 * STEPS // 10
+    assert operation.ranks == (0, 1, 2, 3)
+    ddp, plain = 4 * (8 * 8 + 8), 4 * 1000
+    assert operation.bytes == pytest.approx((36 * plain + 3 * ddp) / 39)
+    assert operation.bus_bandwidth
+    assert operation.late[2] >= STEPS * 0.8
+    finding = finding_of(tmp_path, "slow-rank")
+    assert finding["text"].startswith("rank 2 was late in ")
+    assert re.search(r"train\.py:(9|10) prepare$", finding["text"]), finding["text"]
