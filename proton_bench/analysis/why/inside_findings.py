@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from proton_bench.analysis.kernels.scope_cycles import (
@@ -16,7 +16,6 @@ from proton_bench.analysis.kernels.scope_cycles import (
 from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence
-from proton_bench.model.arrays import Floats
 from proton_bench.model.frame import FrameKind
 from proton_bench.support.units import count_text, share_text
 
@@ -212,14 +211,13 @@ def _long_warps(run: WholeRun, kernel: _Kernel) -> Evidence | None:
     All have room for as many, so those kept no fewer than the mean of all warps.
     """
     kept, lost, lossy, launches = (
-        float(own_numbers(run.profile, name)[kernel.row])
-        for name in (KEPT, LOST, _LOSSY, INSTRUMENTED)
+        _numbers(run, name)[kernel.row] for name in (KEPT, LOST, _LOSSY, INSTRUMENTED)
     )
-    cycles, normalized = (own_numbers(run.profile, name) for name in (CYCLES, _NORMALIZED))
+    cycles, normalized = _numbers(run, CYCLES), _numbers(run, _NORMALIZED)
     rows = [scope.row for scope in kernel.scopes if normalized[scope.row] > 0]
     if not (rows and kept > 0 and lost > 0 and lossy > 0):
         return None
-    warps = round(float(cycles[rows[0]] / normalized[rows[0]]) * launches)
+    warps = round(cycles[rows[0]] / normalized[rows[0]] * launches)
     ratio = (kept / max(warps, 1) + lost / lossy) / ((kept + lost) / max(warps, 1))
     if lossy >= warps or ratio < _UNEVEN:
         return None
@@ -234,7 +232,7 @@ def _kernels(run: WholeRun) -> list[_Kernel]:
     """Return the kernels with scopes inside, those with most cycles first."""
     profile = run.profile
     cycles = _numbers(run, CYCLES)
-    if cycles is None:
+    if not any(cycles):
         return []
     own_ns, normalized = run.verdicts.facts.own_ns, _numbers(run, _NORMALIZED)
     found = []
@@ -246,27 +244,27 @@ def _kernels(run: WholeRun) -> list[_Kernel]:
         if not sum(each.cycles for each in scopes) > 0:
             continue
         time_ns, is_timed = float(own_ns[row]), bool(own_ns[row] > 0)
-        if not is_timed and normalized is not None:
+        if not is_timed:
             device = profile.device(tops[0])
             khz = (device.clock_rate_khz if device is not None else 0) or _SLOWEST_KHZ
-            time_ns = sum(float(normalized[each]) for each in tops) / khz * 1e6
+            time_ns = sum(normalized[each] for each in tops) / khz * 1e6
         found.append(_Kernel(row, scopes, tops, time_ns, is_timed))
     return sorted(found, key=lambda kernel: -kernel.cycles)
 
 
-def _scopes(run: WholeRun, kernel: int, cycles: Floats) -> tuple[_Scope, ...]:
+def _scopes(run: WholeRun, kernel: int, cycles: Sequence[float]) -> tuple[_Scope, ...]:
     """Return the scopes inside a kernel, in the order of rows.
 
     Each pass has two records, which cost its scope one and the scope around it one more. No more
     than its shortest scope takes, a record costs.
     """
-    profile, passes = run.profile, own_numbers(run.profile, INSTANCES)
+    profile, passes = run.profile, _numbers(run, INSTANCES)
     rows = [
         row for row in range(kernel + 1, int(profile.subtree_end[kernel])) if _is_scope(run, row)
     ]
     known = [row for row in rows if cycles[row] > 0 and passes[row] > 0]
     cost = min((cycles[row] / passes[row] for row in known), default=0.0)
-    cost = min(float(cost), _RECORD)
+    cost = min(cost, _RECORD)
     whole: dict[int, tuple[float, float]] = {}  # cycles as recorded, and without records
     found: list[_Scope] = []
     for row in reversed(rows):  # what is inside comes first
@@ -275,10 +273,10 @@ def _scopes(run: WholeRun, kernel: int, cycles: Floats) -> tuple[_Scope, ...]:
         own = 0.0
         if cycles[row] > 0:
             records = passes[row] + sum(passes[each] for each in inside)
-            own = max(float(cycles[row]) - nested - cost * records, 0.0)
-        whole[row] = (float(cycles[row]) or nested, own + adjusted)
+            own = max(cycles[row] - nested - cost * records, 0.0)
+        whole[row] = (cycles[row] or nested, own + adjusted)
         kind = _kind(profile.name(row))
-        found.append(_Scope(row, kind, own + adjusted, own, bool(cycles[row] > 0)))
+        found.append(_Scope(row, kind, own + adjusted, own, cycles[row] > 0))
     return tuple(reversed(found))
 
 
@@ -286,11 +284,10 @@ def _is_scope(run: WholeRun, row: int) -> bool:
     return run.profile.kind(row) is FrameKind.SCOPE
 
 
-def _numbers(run: WholeRun, name: str) -> Floats | None:
-    column = run.profile.columns.get(name)
-    if column is None or not column.kind.is_number:
-        return None
-    return own_numbers(run.profile, name)
+def _numbers(run: WholeRun, name: str) -> list[float]:
+    """Return the number of each row alone, 0 where it has none."""
+    values: list[float] = own_numbers(run.profile, name).tolist()
+    return values
 
 
 def _kind(name: str) -> str:

@@ -153,6 +153,7 @@ def test_recorded_kernels_wait_for_what_they_were_made_to_wait_for(
 
     assert values(found["inside-kernel"])["scopes.dominant"] == pytest.approx(share, abs=0.01)
     assert expected in found["inside-kernel"].text
+    assert {type(value) for value in values(found["inside-kernel"]).values()} == {float}  # for JSON
     assert "uneven-warps" not in found
 
 
