@@ -307,11 +307,12 @@ def _small_launches(facts: Sequence[RowFacts], launches: int) -> float:
 
 
 def _gaps(run: WholeRun) -> Iterator[Claim]:
-    """Find the gaps that late launches and input do not explain: long ones beside launches."""
+    """Find the gaps that nothing above explains: beside late launches those that are long."""
     if not _has_idle_device(run):
         return
     gaps_ns, text = run.open_ns, "GPU idle between kernels"
-    gaps_ns -= sum(claim.pools.get(BETWEEN, 0.0) for claim in input_bound(run))
+    causes = chain(input_bound(run), allocator_stalls(run))
+    gaps_ns -= sum(claim.pools.get(BETWEEN, 0.0) for claim in causes)
     if any(_launches(run)):
         long_ns = run.most(device.use.long_idle_ns for device in run.devices)
         gaps_ns -= max(run.between_ns - long_ns, 0.0)

@@ -178,6 +178,7 @@ def allocator_stalls(run: WholeRun) -> Iterator[Claim]:
     A caching allocator makes them at the start. Later ones mean that its cache is emptied, or too
     fragmented for what is asked.
     """
+    whole_ns = 0.0
     spent: dict[str, float] = {}
     lines: dict[str, float] = {}
     places = Places.of(run.recorded.provenance)
@@ -188,12 +189,14 @@ def allocator_stalls(run: WholeRun) -> Iterator[Claim]:
         if not call or found.is_import or compile_stage(found.path):
             continue
         stalled_ns = found.wall_ns if found.idle_ns is None else found.idle_ns
+        whole_ns += found.wall_ns
         spent[call] = spent.get(call, 0.0) + stalled_ns
         own = [each for each in found.path if parse_frame(each) and not places.library_of(each)]
         for line in own[-1:]:
             lines[line] = lines.get(line, 0.0) + stalled_ns
     for name in MEMORY_CALLS & set(run.recorded.strings):
         if (recorded_ns := recorded_in_ns(run.recorded, {name})) > 0:
+            whole_ns += recorded_ns
             spent[name] = spent.get(name, 0.0) + recorded_ns
     lost_ns = min(sum(spent.values()), run.open_ns)
     period_ns = sample_period_ns(run.recorded) if lines else 0.0
@@ -213,7 +216,8 @@ def allocator_stalls(run: WholeRun) -> Iterator[Claim]:
     share = share_text(lost_ns / run.span_ns, decimals=0)
     text = f"the GPU waits for its memory allocator {share} of the {run.word}: {named[0].text}"
     text += f", most at {texts[longest[0][0]]}" if longest else ""
-    yield Claim(text, (*named, *at), pools={BETWEEN: lost_ns})
+    # After a call that waited for it, the device also waits for the next launch.
+    yield Claim(text, (*named, *at), pools={BETWEEN: min(whole_ns, run.open_ns)})
 
 
 # -- compiling ------------------------------------------------------------------------------------

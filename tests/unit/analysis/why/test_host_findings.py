@@ -210,6 +210,18 @@ def test_memory_that_is_given_back_between_kernels_is_an_allocator_stall(
     assert "sync" not in found
 
 
+def test_a_recorded_step_that_empties_the_cache_names_the_call_and_its_line() -> None:
+    found = found_in(read_profile(DATA / "emptied_cache.proton"))
+
+    stalls = found["allocator-stalls"]
+    assert values(stalls)["host.memory_call"] is not None
+    assert "cuMemFree" in stalls.text
+    assert "emptied.py:6" in stalls.text
+    # Without the call a step took 4.31 ms instead of 5.67 ms.
+    assert stalls.gain_ns == pytest.approx(1.24 * MS, rel=0.01)
+    assert "idle" not in found
+
+
 def test_one_sample_in_the_allocator_may_be_by_chance() -> None:
     assert "allocator-stalls" not in found_in(on_gpu(("cuMemFree",), wait_ms=19, idle_ms=40))
     assert "allocator-stalls" in found_in(on_gpu(("cuMemFree",), wait_ms=20, idle_ms=40))
