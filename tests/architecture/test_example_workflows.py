@@ -144,19 +144,6 @@ def recorded(tmp_path: Path, script: str, **codes: int) -> tuple[int, list[str]]
     return done.returncode, log.read_text().splitlines()
 
 
-def test_sides_are_recorded_in_turn(tmp_path: Path) -> None:
-    (script,) = [text for name, text in SCRIPTS if name.startswith("perf-gate") and "pair" in text]
-    for side in ("base", "head"):
-        (tmp_path / side).mkdir()
-
-    code, lines = recorded(tmp_path, script)
-
-    assert code == 0
-    order = [line.split("/")[2] for line in lines]
-    assert order == ["base", "head", "head", "base"] * 3
-    assert len(set(lines)) == 12
-
-
 @pytest.mark.parametrize(
     ("verdict", "code", "promotes"), [(0, 0, True), (5, 0, True), (1, 1, False), (3, 3, False)]
 )

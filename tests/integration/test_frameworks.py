@@ -121,18 +121,13 @@ def calls(profile: Profile, name: str) -> int:
             ["(GPT2Block) x4", ".mlp (GPT2MLP)", "Optimizer.step#AdamW.step"],
         ),
         (
-            "A loop of your own, as torchtitan's",
-            ["torch"],
-            ["train_step", "(Block) x4", "Optimizer.step#AdamW.step"],
-        ),
-        (
             "PyTorch Lightning",
             ["torch", "lightning"],
             ["Optimizer.step#AdamW.step", "Sequential", "<backward>", "enumerate(DataLoader)"],
         ),
         ("JAX and CuPy", ["jax"], ["compile", "step", "wait"]),
     ],
-    ids=["transformers", "own loop", "lightning", "jax"],
+    ids=["transformers", "lightning", "jax"],
 )
 def test_the_first_screen_shows(
     title: str, modules: list[str], shown: list[str], tmp_path: Path
