@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from proton_bench.analysis.accounting.host_time import host_paths
+from proton_bench.analysis.accounting.host_time import host_paths, is_compilation
 from proton_bench.analysis.metrics.values import own_ns
 from proton_bench.analysis.naming.frame_names import parse_frame
 from proton_bench.analysis.view.names import rows_below
@@ -54,7 +54,6 @@ _PLACES: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
 _MODULE = "<module>"
 _LIBRARY_MODULE, _LIBRARY = f"@{_MODULE}", re.compile("/(torch|triton)/")
 IN_RANGES = "torch.compile"
-_RANGE = " (dynamo_timed)"  # ends the names of torch's ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +85,11 @@ def compilation_of(profile: Profile) -> Compilation:
             stages[stage] = stages.get(stage, 0.0) + path.wall_ns
             idle_ns += path.idle_ns or 0
     # Recorded ranges have no samples of lines below them.
-    if (in_ranges_ns := recorded_in_ns(profile, set(filter(is_range, profile.strings)))) > 0:
+    if (in_ranges_ns := recorded_in_ns(profile, set(filter(is_compilation, profile.strings)))) > 0:
         idle_ns = idle_ns if stages else in_ranges_ns
         stages[IN_RANGES] = in_ranges_ns
     ordered = sorted(stages.items(), key=lambda each: -each[1])
     return Compilation(tuple(ordered), idle_ns, trials_ns(profile))
-
-
-def is_range(name: str) -> bool:
-    """Return whether a row is a recorded range of torch in which it compiled."""
-    return name.endswith(_RANGE)
 
 
 def compile_stage(path: Sequence[str]) -> str:

@@ -130,7 +130,7 @@ _SPAN = MetricSpec(WALL, Aggregation.EXCLUSIVE)
 _USUAL_HZ, _SLACK = 100.0, 2.0
 _MADE = "<string>:"  # such as the methods of a dataclass
 _TOP_LEVEL = "<module>"
-_INPUT = "enumerate(DataLoader)#"
+_INPUT, _COMPILATION = "enumerate(DataLoader)#", " (dynamo_timed)"  # in names of torch's ranges
 # Frames of these run a program, or a cell of a notebook, whose top level is not imported.
 _RUNNERS = re.compile(
     r"<frozen runpy>|.*/runpy\.py|.*/(IPython|ipykernel)/.*"
@@ -435,6 +435,11 @@ def _import_traits(name: str) -> tuple[bool, bool, bool]:
 def is_input(name: str) -> bool:
     """Return whether a row is torch's own range in which a batch of a DataLoader is read."""
     return name.startswith(_INPUT)
+
+
+def is_compilation(name: str) -> bool:
+    """Return whether a row is a recorded range of torch in which it compiled."""
+    return name.endswith(_COMPILATION)
 
 
 def host_paths(profile: Profile, *, by: Literal["idle", "wall"] = "wall") -> tuple[HostPath, ...]:

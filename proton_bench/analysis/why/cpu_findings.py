@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-import numpy as np
-
-from proton_bench.analysis.accounting.compilation import IN_RANGES, is_range
+from proton_bench.analysis.accounting.compilation import IN_RANGES
 from proton_bench.analysis.accounting.host_time import IMPORTS, own_lines, recorded_of
-from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.rules import help_for, is_short
 from proton_bench.analysis.why.run import WholeRun
@@ -85,12 +82,7 @@ def _operators(run: WholeRun) -> dict[int, RowFacts]:
     rows = {row: run.verdicts.facts.of(row) for row in run.verdicts.facts.rows()}
     if not all(facts.is_on_host for facts in rows.values()):
         return {}
-    profile = run.profile
-    compiles = np.array([is_range(text) for text in profile.strings], dtype=np.bool_)
-    in_compilation = rows_below(compiles[profile.frames], profile.subtree_end)
-    return {
-        row: facts for row, facts in rows.items() if not (facts.is_input or in_compilation[row])
-    }
+    return {row: facts for row, facts in rows.items() if not facts.purpose}
 
 
 def _is_large(run: WholeRun, rows: Iterable[RowFacts], least: float) -> bool:

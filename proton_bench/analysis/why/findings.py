@@ -34,7 +34,7 @@ from proton_bench.analysis.why.host_findings import allocator_stalls, compilatio
 from proton_bench.analysis.why.inside_findings import dominant_waits, uneven_warps
 from proton_bench.analysis.why.rank_findings import slow_links, slow_ranks
 from proton_bench.analysis.why.row_facts import RowFacts
-from proton_bench.analysis.why.rules import LOADERS
+from proton_bench.analysis.why.rules import COMPILERS, LOADERS
 from proton_bench.analysis.why.run import (
     SYNC_OPS,
     WholeRun,
@@ -663,7 +663,7 @@ FINDINGS: tuple[FindingRule, ...] = (
         "compile",
         compilations,
         "a cache that lasts, fixed shapes, fewer graph breaks; of no weight in a long run",
-        "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html",
+        COMPILERS,
         is_once=True,
     ),
     FindingRule(

@@ -11,11 +11,10 @@ import numpy as np
 from proton_bench.analysis.accounting.compilation import (
     TUNING,
     compile_stage,
-    is_range,
     outermost,
     recorded_in_ns,
 )
-from proton_bench.analysis.accounting.host_time import host_paths
+from proton_bench.analysis.accounting.host_time import host_paths, is_compilation
 from proton_bench.analysis.accounting.input_time import (
     LOADING,
     RECEIVING,
@@ -24,6 +23,7 @@ from proton_bench.analysis.accounting.input_time import (
 )
 from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
+from proton_bench.analysis.why.row_facts import INPUT
 from proton_bench.analysis.why.run import MEMORY_CALLS, WholeRun, sample_period_ns
 from proton_bench.analysis.why.verdict import (
     BETWEEN,
@@ -69,7 +69,7 @@ def input_bound(run: WholeRun) -> Iterator[Claim]:
         rows = _rows(run)
         lost_ns = found.wall_ns
         claimed = {OTHER_CODE: max(lost_ns - sum(rows.values()), 0.0)}
-    if not lost_ns > 0 or lost_ns < _LEAST * run.span_ns:
+    if not (lost_ns > 0 and run.span_ns > 0) or lost_ns < _LEAST * run.span_ns:
         return
     loader = _loader(run, found)
     line = _line(run, found, loader)
@@ -89,7 +89,7 @@ def input_bound(run: WholeRun) -> Iterator[Claim]:
 
 def _rows(run: WholeRun) -> dict[int, float]:
     facts = run.verdicts.facts
-    return {row: float(facts.own_ns[row]) for row in facts.rows() if facts.of(row).is_input}
+    return {row: float(facts.own_ns[row]) for row in facts.rows() if facts.of(row).purpose == INPUT}
 
 
 def _loader(run: WholeRun, found: InputTime) -> Mapping[str, Any]:
@@ -245,7 +245,8 @@ def compilations(run: WholeRun) -> Iterator[Claim]:
     rest_ns = max(found.total_ns - between_ns - outside_ns, 0.0)
     pools = {BETWEEN: between_ns, OUTSIDE: outside_ns, BUSY: rest_ns}
     stages = {name for name, ns in found.stages if ns >= _MUCH * found.total_ns}
-    share, what = found.total_ns / run.span_ns, "compilation"
+    share = found.total_ns / run.span_ns if run.span_ns > 0 else 0.0
+    what = "compilation"
     is_in_steps = run.word == "step" and share >= _COMPILED_STEPS
     if share >= _COMPILE_BOUND or is_in_steps:
         what = f"compile-bound: {share_text(share, decimals=0)} of the {run.word}"
@@ -275,7 +276,7 @@ _RECOMPILED = (
 def _compilations(run: WholeRun) -> float:
     """Return how many compilations are recorded as ranges, in the mean of a step; 0 if unknown."""
     profile = run.recorded
-    rows = list(outermost(profile, set(filter(is_range, profile.strings))))
+    rows = list(outermost(profile, set(filter(is_compilation, profile.strings))))
     return float(np.maximum(own_numbers(profile, "count")[rows], 0.0).sum())
 
 

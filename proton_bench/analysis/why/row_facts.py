@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
-from proton_bench.analysis.accounting.host_time import is_input, recorded_times, run_ns
+from proton_bench.analysis.accounting.host_time import (
+    is_compilation,
+    is_input,
+    recorded_times,
+    run_ns,
+)
 from proton_bench.analysis.kernels.gpu_facts import (
     counter_facts,
     cpu_counter_error,
@@ -88,6 +93,8 @@ def _pairs(said: object, depth: int = 1) -> list[tuple[str, float]]:
     return pairs
 
 
+INPUT, COMPILATION = "input", "compilation"
+_PURPOSES = {INPUT: is_input, COMPILATION: is_compilation}
 _CPU = "CPU"
 # Rows of these kinds are of the host where they name no device.
 _HOST_KINDS = tuple(
@@ -174,7 +181,8 @@ class RowFacts:
         beside_ns: The part of it on threads beside the main one.
         launches: Launches, 0 if unknown.
         is_captured: Whether they are kernels of CUDA graphs, which the host launches as a whole.
-        is_input: Whether it reads batches of a DataLoader, or is work inside of that.
+        purpose: `INPUT` if it reads batches of a DataLoader, `COMPILATION` if it compiles, also of
+            work inside of that; else "".
         device: Where it ran, None if unknown.
         uses: Use of units by quantity, if known well enough.
         withheld: Uses that are not known well enough.
@@ -198,7 +206,7 @@ class RowFacts:
     beside_ns: float = 0.0
     launches: float = 0.0
     is_captured: bool = False
-    is_input: bool = False
+    purpose: str = ""
     device: Device | None = None
     uses: Mapping[str, Use] = field(default_factory=dict)
     withheld: Mapping[str, Use] = field(default_factory=dict)
@@ -252,8 +260,13 @@ class Facts:
         )
         is_captured = np.array([text == CAPTURED_NAME for text in profile.strings], dtype=np.bool_)
         self._is_captured = rows_below(is_captured[profile.frames], profile.subtree_end)
-        reads = np.array([is_input(text) for text in profile.strings], dtype=np.bool_)
-        self._is_input = rows_below(reads[profile.frames], profile.subtree_end)
+        self._purposes = {
+            purpose: rows_below(
+                np.array(list(map(serves, profile.strings)), dtype=np.bool_)[profile.frames],
+                profile.subtree_end,
+            )
+            for purpose, serves in _PURPOSES.items()
+        }
         self._uses, self._halves = _counters(profile)
         self._counter_time = _inclusive(profile, COUNTED_TIME)
         sampled, wall_ns = counter_facts(profile), run_ns(profile)
@@ -324,7 +337,7 @@ class Facts:
             beside_ns=float(self._beside_ns[row]),
             launches=max(float(self._counts[row]), 0.0),
             is_captured=bool(self._is_captured[row]),
-            is_input=bool(self._is_input[row]),
+            purpose=next((each for each, rows in self._purposes.items() if rows[row]), ""),
             device=device,
             uses=uses if covered >= _LEAST_COVERED else {},
             withheld=withheld,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from proton_bench.analysis.kernels.stall_reasons import AMD_SOURCE, NVIDIA_SOURCE, explain_stall
-from proton_bench.analysis.why.row_facts import QUANTITIES, RowFacts, Use
+from proton_bench.analysis.why.row_facts import COMPILATION, INPUT, QUANTITIES, RowFacts, Use
 from proton_bench.analysis.why.verdict import Evidence
 from proton_bench.model.frame import FrameKind
 from proton_bench.support.units import count_text, duration_text
@@ -626,6 +626,7 @@ RULES: tuple[Rule, ...] = (
 # torch needs to begin an operator is overhead, and of a longer one it is said how long it took.
 SHORT_CALL_NS = 10_000.0  # of which torch's dispatch, checks and allocation are a large part
 
+COMPILERS = "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html"
 LOADERS = "https://docs.pytorch.org/docs/stable/data.html"
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 _OPERATOR = "::"  # in the names of torch's
@@ -658,14 +659,17 @@ def _calls(facts: RowFacts) -> Evidence:
     return Evidence("row.mean_time", text, facts.mean_ns, "ns")
 
 
-def _is_input_bound(facts: RowFacts) -> Match | None:
-    if not (facts.is_on_host and facts.is_input):
-        return None
-    text = f"{duration_text(facts.time_ns)} to read batches of a DataLoader"
-    evidence = [Evidence("row.input", text, facts.time_ns, "ns")]
-    if facts.launches > 0:
-        evidence.append(_calls(facts))
-    return Match("DataLoader", tuple(evidence), 1.0)
+def _serves(purpose: str, words: str) -> Callable[[RowFacts], Match | None]:
+    def find(facts: RowFacts) -> Match | None:
+        if not (facts.is_on_host and facts.purpose == purpose):
+            return None
+        text = f"{duration_text(facts.time_ns)} to {words}"
+        evidence = [Evidence(f"row.{purpose}", text, facts.time_ns, "ns")]
+        if facts.launches > 0:
+            evidence.append(_calls(facts))
+        return Match("", tuple(evidence), 1.0)
+
+    return find
 
 
 def _is_overhead(facts: RowFacts) -> Match | None:
@@ -687,9 +691,15 @@ def _is_work(facts: RowFacts) -> Match | None:
 CPU_RULES: tuple[Rule, ...] = (
     Rule(
         "input-bound",
-        _is_input_bound,
+        _serves(INPUT, "read batches of a DataLoader"),
         "num_workers of the DataLoader, so that it is read during the step; a faster transform",
         LOADERS,
+    ),
+    Rule(
+        "compile-bound",
+        _serves(COMPILATION, "compile"),
+        "a cache that lasts, fixed shapes, fewer graph breaks; of no weight if it is once",
+        COMPILERS,
     ),
     Rule(
         "overhead",

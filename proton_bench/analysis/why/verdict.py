@@ -33,6 +33,7 @@ KINDS = (
     "copy-engine",
     "waiting",
     "input-bound",
+    "compile-bound",
     "overhead",
     "elapsed",
     UNKNOWN,

@@ -245,3 +245,26 @@ def test_calls_of_a_trace_count_by_their_own_time() -> None:
     found = found_in(replace(profile, device_use=use))
 
     assert found["allocator-stalls"].gain_ns == 30 * MS
+
+
+def test_what_runs_in_a_compilation_has_its_verdict_and_no_other_finding() -> None:
+    builder = ProfileBuilder()
+
+    def add(above: int, name: str, ms: int) -> int:
+        metrics = {"time (ns)": ms * MS, "count": 1, HOST_WALL: ms * MS}
+        return builder.add(above, name, FrameKind.OP, metrics=metrics, device=CPU)
+
+    row = add(0, "torch.compile (dynamo_timed)", 30)
+    add(row, "aten::addmm", 40)
+    add(0, "aten::mm", 30)
+    profile = builder.build(provenance={"start_time_ns": 1, "end_time_ns": 1 + 100 * MS})
+
+    found = list(find(WholeRun.of(profile)))
+
+    assert [(each.id, each.gain_ns) for each in found] == [
+        ("hottest-operators", 30 * MS),
+        ("compile", 70 * MS),
+    ]
+    verdict = Verdicts(profile).of(row)
+    assert verdict is not None
+    assert (verdict.kind, verdict.share) == ("compile-bound", 1.0)
