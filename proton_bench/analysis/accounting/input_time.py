@@ -63,19 +63,19 @@ def input_time_of(profile: Profile) -> InputTime:
     places = Places.of(profile.provenance)
     is_idle_known = False
     sampled = host_paths(profile)
-    for found in sampled:
-        at, part = _read_at(found.path)
-        if not part or compile_stage(found.path):
+    for spot in sampled:
+        at, part = _read_at(spot.path)
+        if not part or compile_stage(spot.path):
             continue
-        own = [name for name in found.path[:at] if not places.library_of(name)]
-        line = own[-1] if own else found.path[0]
-        lines[line] = lines.get(line, 0.0) + found.wall_ns
-        parts[part] = parts.get(part, 0.0) + found.wall_ns
-        wall_ns += found.wall_ns
-        idle_ns += found.idle_ns or 0
-        is_idle_known |= found.idle_ns is not None
+        own = [name for name in spot.path[:at] if not places.library_of(name)]
+        line = own[-1] if own else spot.path[0]
+        lines[line] = lines.get(line, 0.0) + spot.wall_ns
+        parts[part] = parts.get(part, 0.0) + spot.wall_ns
+        wall_ns += spot.wall_ns
+        idle_ns += spot.idle_ns or 0
+        is_idle_known |= spot.idle_ns is not None
     names = set(filter(is_input, profile.strings))
-    in_lines = {found.row for found in sampled}  # which have its name below them
+    in_lines = {spot.row for spot in sampled}  # which have its name below them
     rows = [row for row in outermost(profile, names) if row not in in_lines]
     sampled_ns = _inclusive(profile, HOST_WALL, rows)
     ranges_ns = sampled_ns or recorded_in_ns(profile, names)
@@ -85,7 +85,7 @@ def input_time_of(profile: Profile) -> InputTime:
         part = LOADING if of_main else WAITING
         parts[part] = parts.get(part, 0.0) + ranges_ns
         is_idle_known |= of_ranges_idle_ns is not None
-    ordered = dict(sorted(lines.items(), key=lambda each: -each[1]))
+    ordered = dict(sorted(lines.items(), key=lambda pair: -pair[1]))
     all_idle_ns = idle_ns + (of_ranges_idle_ns or 0.0) if is_idle_known else None
     return InputTime(wall_ns + ranges_ns, all_idle_ns, parts, ordered)
 
@@ -127,9 +127,9 @@ def _part_of(name: str) -> str:
     frame = parse_frame(name)
     if frame is None:
         return ""
-    found = (
+    matching = (
         part
         for part, file, function in _PARTS
         if file.search(frame.file) and function.search(frame.function)
     )
-    return next(found, "")
+    return next(matching, "")

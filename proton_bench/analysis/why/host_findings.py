@@ -57,23 +57,23 @@ _KEPT_UP = 0.5
 
 def input_bound(run: WholeRun) -> Iterator[Claim]:
     """Find time in which the program waits for a DataLoader and no device works."""
-    found = run.inputs
+    inputs = run.inputs
     rows: dict[int, float] = {}
     claimed: dict[str, float] = {}
     if run.devices or not run.verdicts.facts.device_kinds <= {"CPU"}:
         # While a device works, a wait may cost nothing.
-        lost_ns = min(found.wall_ns if found.idle_ns is None else found.idle_ns, run.idle_ns)
+        lost_ns = min(inputs.wall_ns if inputs.idle_ns is None else inputs.idle_ns, run.idle_ns)
         between_ns = min(lost_ns, run.open_ns)
         claimed = {BETWEEN: between_ns, OUTSIDE: min(lost_ns - between_ns, run.outside_ns)}
     else:
         rows = _rows(run)
-        lost_ns = found.wall_ns
+        lost_ns = inputs.wall_ns
         claimed = {OTHER_CODE: max(lost_ns - sum(rows.values()), 0.0)}
     if not (lost_ns > 0 and run.span_ns > 0) or lost_ns < _LEAST * run.span_ns:
         return
-    loader = _loader(run, found)
-    line = _line(run, found, loader)
-    how, evidence = _how(found, loader)
+    loader = _loader(run, inputs)
+    line = _line(run, inputs, loader)
+    how, evidence = _how(inputs, loader)
     share = lost_ns / run.span_ns
     text = f"input-bound: waits for data {share_text(share, decimals=0)} of the {run.word}"
     text += f" in {line}" if line else ""
@@ -83,7 +83,7 @@ def input_bound(run: WholeRun) -> Iterator[Claim]:
         (first, *evidence),
         pools={name: ns for name, ns in claimed.items() if ns > 0},
         rows=rows,
-        helps=_advice(found, loader, has_gpu=not rows and bool(run.devices)),
+        helps=_advice(inputs, loader, has_gpu=not rows and bool(run.devices)),
     )
 
 
@@ -92,15 +92,16 @@ def _rows(run: WholeRun) -> dict[int, float]:
     return {row: float(facts.own_ns[row]) for row in facts.rows() if facts.of(row).purpose == INPUT}
 
 
-def _loader(run: WholeRun, found: InputTime) -> Mapping[str, Any]:
+def _loader(run: WholeRun, inputs: InputTime) -> Mapping[str, Any]:
     """Return what was recorded of the loader: that of the line with most time, or the only one."""
     recorded = run.recorded.provenance.get("data_loaders")
-    known = [each for each in recorded or () if isinstance(each, Mapping)]
-    lines = list(found.lines or {})
-    at_line = [each for line in lines[:1] for each in known if each.get("place") == line]
-    of_kind = [each for each in known if (each.get("workers") == 0) == (found.main_part == LOADING)]
+    known = [loader for loader in recorded or () if isinstance(loader, Mapping)]
+    lines = list(inputs.lines or {})
+    at_line = [loader for line in lines[:1] for loader in known if loader.get("place") == line]
+    is_main = inputs.main_part == LOADING
+    of_kind = [loader for loader in known if (loader.get("workers") == 0) == is_main]
     chosen = at_line or of_kind or known
-    return max(chosen, key=lambda each: _number(each, "epochs"), default={})
+    return max(chosen, key=lambda loader: _number(loader, "epochs"), default={})
 
 
 def _number(loader: Mapping[str, Any], name: str) -> float:
@@ -108,9 +109,9 @@ def _number(loader: Mapping[str, Any], name: str) -> float:
     return float(value) if isinstance(value, int | float) and np.isfinite(value) else 0.0
 
 
-def _line(run: WholeRun, found: InputTime, loader: Mapping[str, Any]) -> str:
+def _line(run: WholeRun, inputs: InputTime, loader: Mapping[str, Any]) -> str:
     place = loader.get("place")
-    name = next(iter(found.lines or {}), place if isinstance(place, str) else "")
+    name = next(iter(inputs.lines or {}), place if isinstance(place, str) else "")
     return frame_texts([name], Places.of(run.recorded.provenance))[name] if name else ""
 
 
@@ -119,21 +120,21 @@ def _busy(loader: Mapping[str, Any]) -> float | None:
     return min(_number(loader, "worked_ns") / alive_ns, 1.0) if alive_ns > 0 else None
 
 
-def _how(found: InputTime, loader: Mapping[str, Any]) -> tuple[str, tuple[Evidence, ...]]:
+def _how(inputs: InputTime, loader: Mapping[str, Any]) -> tuple[str, tuple[Evidence, ...]]:
     evidence = tuple(
         Evidence("host.input_part", f"{duration_text(ns)} {part}", ns, "ns")
-        for part, ns in sorted((found.parts or {}).items(), key=lambda each: -each[1])
+        for part, ns in sorted((inputs.parts or {}).items(), key=lambda part: -part[1])
     )
-    if found.main_part == LOADING:
+    if inputs.main_part == LOADING:
         return "the main process loads and collates itself (num_workers=0)", evidence
     workers, busy = _number(loader, "workers"), _busy(loader)
     named = count_text(workers, "worker") if workers else "its workers"
     if workers:
         evidence += (Evidence("loader.workers", named, workers, "workers"),)
-    if found.main_part == STARTING:
+    if inputs.main_part == STARTING:
         epochs = count_text(_number(loader, "epochs"), "epoch")
         return f"{named} start and end" + (f", {epochs}" if loader else ""), evidence
-    if found.main_part == RECEIVING:
+    if inputs.main_part == RECEIVING:
         return f"the main process unpacks what {named} made", evidence
     ready = _ready(loader)
     if ready is not None:
@@ -154,14 +155,14 @@ def _ready(loader: Mapping[str, Any]) -> float | None:
     return min(_number(loader, "queued") / most, 1.0) if most > 0 else None
 
 
-def _advice(found: InputTime, loader: Mapping[str, Any], *, has_gpu: bool) -> str:
+def _advice(inputs: InputTime, loader: Mapping[str, Any], *, has_gpu: bool) -> str:
     busy = _busy(loader)
     of_workers = _OF_WAITING if busy is not None and busy < _BUSY else _OF_BUSY
     if (ready := _ready(loader)) is not None and ready >= _KEPT_UP:
         of_workers = _OF_READY
-    helps = _HELPS.get(found.main_part, of_workers)
+    helps = _HELPS.get(inputs.main_part, of_workers)
     if loader.get("persists") is False and _number(loader, "epochs") > 1:
-        helps += "" if found.main_part == STARTING else ", persistent_workers=True"
+        helps += "" if inputs.main_part == STARTING else ", persistent_workers=True"
     return f"{helps}, pin_memory=True" if has_gpu and loader.get("pins") is False else helps
 
 
@@ -182,16 +183,16 @@ def allocator_stalls(run: WholeRun) -> Iterator[Claim]:
     spent: dict[str, float] = {}
     lines: dict[str, float] = {}
     places = Places.of(run.recorded.provenance)
-    for found in host_paths(run.recorded):
-        call = next((name for name in reversed(found.path) if name in MEMORY_CALLS), "")
-        if not call and any(map(_EMPTYING.fullmatch, found.path)):
+    for spot in host_paths(run.recorded):
+        call = next((name for name in reversed(spot.path) if name in MEMORY_CALLS), "")
+        if not call and any(map(_EMPTYING.fullmatch, spot.path)):
             call = "empty_cache"
-        if not call or found.is_import or compile_stage(found.path):
+        if not call or spot.is_import or compile_stage(spot.path):
             continue
-        stalled_ns = found.wall_ns if found.idle_ns is None else found.idle_ns
-        whole_ns += found.wall_ns
+        stalled_ns = spot.wall_ns if spot.idle_ns is None else spot.idle_ns
+        whole_ns += spot.wall_ns
         spent[call] = spent.get(call, 0.0) + stalled_ns
-        own = [each for each in found.path if parse_frame(each) and not places.library_of(each)]
+        own = [name for name in spot.path if parse_frame(name) and not places.library_of(name)]
         for line in own[-1:]:
             lines[line] = lines.get(line, 0.0) + stalled_ns
     for name in MEMORY_CALLS & set(run.recorded.strings):
@@ -202,13 +203,13 @@ def allocator_stalls(run: WholeRun) -> Iterator[Claim]:
     period_ns = sample_period_ns(run.recorded) if lines else 0.0
     if lost_ns < max(_LEAST_STALLED * run.span_ns, _LEAST_SAMPLES * period_ns) or not lost_ns > 0:
         return
-    calls = sorted(spent.items(), key=lambda each: -each[1])[:_NAMED]
+    calls = sorted(spent.items(), key=lambda pair: -pair[1])[:_NAMED]
     named = [
         Evidence("host.memory_call", f"{duration_text(ns)} in {name}", ns, "ns")
         for name, ns in calls
     ]
     texts = frame_texts(lines, places)
-    longest = sorted(lines.items(), key=lambda each: -each[1])[:_NAMED]
+    longest = sorted(lines.items(), key=lambda pair: -pair[1])[:_NAMED]
     at = [
         Evidence("host.line", f"{duration_text(ns)} in {texts[line]}", ns, "ns")
         for line, ns in longest
@@ -226,26 +227,26 @@ _MUCH = 0.1  # of the time of all stages
 
 def compilations(run: WholeRun) -> Iterator[Claim]:
     """Find time in which code was compiled or tuned."""
-    found = run.compilation
-    if not found.total_ns > 0:
+    compiled = run.compilation
+    if not compiled.total_ns > 0:
         return
-    texts = {name: f"{name} {duration_text(time_ns)}" for name, time_ns in found.stages}
+    texts = {name: f"{name} {duration_text(time_ns)}" for name, time_ns in compiled.stages}
     evidence = [
         Evidence("host.compile", f"{duration_text(time_ns)} in {name}", time_ns, "ns")
-        for name, time_ns in found.stages
+        for name, time_ns in compiled.stages
     ]
-    if found.trials_ns > 0:
-        trials = f"{duration_text(found.trials_ns)} of trials of autotuners on the GPU"
-        evidence.append(Evidence("kernels.trials", trials, found.trials_ns, "ns"))
+    if compiled.trials_ns > 0:
+        trials = f"{duration_text(compiled.trials_ns)} of trials of autotuners on the GPU"
+        evidence.append(Evidence("kernels.trials", trials, compiled.trials_ns, "ns"))
         if TUNING in texts:
-            trials = f"{texts[TUNING]} ({duration_text(found.trials_ns)} on the GPU)"
+            trials = f"{texts[TUNING]} ({duration_text(compiled.trials_ns)} on the GPU)"
         texts[TUNING] = trials
-    between_ns = min(found.idle_ns, run.between_ns)
-    outside_ns = min(found.idle_ns - between_ns, run.outside_ns)
-    rest_ns = max(found.total_ns - between_ns - outside_ns, 0.0)
+    between_ns = min(compiled.idle_ns, run.between_ns)
+    outside_ns = min(compiled.idle_ns - between_ns, run.outside_ns)
+    rest_ns = max(compiled.total_ns - between_ns - outside_ns, 0.0)
     pools = {BETWEEN: between_ns, OUTSIDE: outside_ns, BUSY: rest_ns}
-    stages = {name for name, ns in found.stages if ns >= _MUCH * found.total_ns}
-    share = found.total_ns / run.span_ns if run.span_ns > 0 else 0.0
+    stages = {name for name, ns in compiled.stages if ns >= _MUCH * compiled.total_ns}
+    share = compiled.total_ns / run.span_ns if run.span_ns > 0 else 0.0
     what = "compilation"
     is_in_steps = run.word == "step" and share >= _COMPILED_STEPS
     if share >= _COMPILE_BOUND or is_in_steps:

@@ -136,7 +136,7 @@ def dominant_waits(run: WholeRun) -> Iterator[Claim]:
         for overlap in _overlaps(run, kernel):
             evidence.append(overlap)
             text += f"; {overlap.text}"
-        of_dots = sum(each.own for each in kernel.scopes if each.kind in _DOTS) / kernel.cycles
+        of_dots = sum(scope.own for scope in kernel.scopes if scope.kind in _DOTS) / kernel.cycles
         gain = max(1.0 - of_dots, 0.0) if largest.kind in _DOTS else share
         yield Claim(
             text, tuple(evidence), pools=kernel.pools(gain), rows=kernel.rows(gain), helps=helps
@@ -176,13 +176,13 @@ def uneven_warps(run: WholeRun) -> Iterator[Claim]:
     """Find kernels some of whose warps take much longer, or do more rounds, than the others."""
     for kernel in _kernels(run)[:_MOST]:
         name = run.verdicts.facts.text(kernel.row)
-        found = [each for each in (_slow_passes(run, kernel), _long_warps(run, kernel)) if each]
-        if not found:
+        evidence = tuple(filter(None, (_slow_passes(run, kernel), _long_warps(run, kernel))))
+        if not evidence:
             continue
-        largest = max(found, key=lambda each: each.value or 0.0)
+        largest = max(evidence, key=lambda fact: fact.value or 0.0)
         text = f"inside {name}: warps out of balance, {largest.text}"
         gain = 1.0 - 1.0 / (largest.value or 1.0)
-        yield Claim(text, tuple(found), pools=kernel.pools(gain), rows=kernel.rows(gain))
+        yield Claim(text, evidence, pools=kernel.pools(gain), rows=kernel.rows(gain))
 
 
 def _slow_passes(run: WholeRun, kernel: _Kernel) -> Evidence | None:
@@ -235,21 +235,21 @@ def _kernels(run: WholeRun) -> list[_Kernel]:
     if not any(cycles):
         return []
     own_ns, normalized = run.verdicts.facts.own_ns, _numbers(run, _NORMALIZED)
-    found = []
+    kernels = []
     for row in range(1, len(profile)):
         if profile.kind(row) is not FrameKind.KERNEL:
             continue
         scopes = _scopes(run, row, cycles)
-        tops = tuple(each.row for each in scopes if profile.parents[each.row] == row)
-        if not sum(each.cycles for each in scopes) > 0:
+        tops = tuple(scope.row for scope in scopes if profile.parents[scope.row] == row)
+        if not sum(scope.cycles for scope in scopes) > 0:
             continue
         time_ns, is_timed = float(own_ns[row]), bool(own_ns[row] > 0)
         if not is_timed:
             device = profile.device(tops[0])
             khz = (device.clock_rate_khz if device is not None else 0) or _SLOWEST_KHZ
-            time_ns = sum(normalized[each] for each in tops) / khz * 1e6
-        found.append(_Kernel(row, scopes, tops, time_ns, is_timed))
-    return sorted(found, key=lambda kernel: -kernel.cycles)
+            time_ns = sum(normalized[top] for top in tops) / khz * 1e6
+        kernels.append(_Kernel(row, scopes, tops, time_ns, is_timed))
+    return sorted(kernels, key=lambda kernel: -kernel.cycles)
 
 
 def _scopes(run: WholeRun, kernel: int, cycles: Sequence[float]) -> tuple[_Scope, ...]:
@@ -266,18 +266,18 @@ def _scopes(run: WholeRun, kernel: int, cycles: Sequence[float]) -> tuple[_Scope
     cost = min((cycles[row] / passes[row] for row in known), default=0.0)
     cost = min(cost, _RECORD)
     whole: dict[int, tuple[float, float]] = {}  # cycles as recorded, and without records
-    found: list[_Scope] = []
+    scopes: list[_Scope] = []
     for row in reversed(rows):  # what is inside comes first
-        inside = [each for each in profile.children(row) if each in whole]
-        nested, adjusted = (sum(whole[each][part] for each in inside) for part in (0, 1))
+        inside = [child for child in profile.children(row) if child in whole]
+        nested, adjusted = (sum(whole[child][part] for child in inside) for part in (0, 1))
         own = 0.0
         if cycles[row] > 0:
-            records = passes[row] + sum(passes[each] for each in inside)
+            records = passes[row] + sum(passes[child] for child in inside)
             own = max(cycles[row] - nested - cost * records, 0.0)
         whole[row] = (cycles[row] or nested, own + adjusted)
         kind = _kind(profile.name(row))
-        found.append(_Scope(row, kind, own + adjusted, own, cycles[row] > 0))
-    return tuple(reversed(found))
+        scopes.append(_Scope(row, kind, own + adjusted, own, cycles[row] > 0))
+    return tuple(reversed(scopes))
 
 
 def _is_scope(run: WholeRun, row: int) -> bool:

@@ -56,7 +56,7 @@ def loader_facts() -> list[dict[str, Any]]:
     how many ``batches`` were read, how many were there at these moments (``queued``), and the time
     that workers lived, ``alive_ns``, and had a processor, ``worked_ns``, summed over them.
     """
-    found = []
+    known = []
     for loader in _loaders.values():
         alive_ns, worked_ns = loader.alive_ns, loader.worked_ns
         for pids, began_ns in loader.running.values():
@@ -67,8 +67,8 @@ def loader_facts() -> list[dict[str, Any]]:
             facts |= {"alive_ns": alive_ns, "worked_ns": worked_ns}
         if loader.batches:
             facts |= {"batches": loader.batches, "queued": loader.queued}
-        found.append(facts)
-    return found
+        known.append(facts)
+    return known
 
 
 def forget_loaders() -> None:
@@ -90,8 +90,8 @@ def watch_loaders(_torch: ModuleType) -> Callable[[], None]:
 
     def unwatch() -> None:
         waiting.cancel()
-        for each in undo:
-            each()
+        for restore in undo:
+            restore()
 
     return unwatch
 
@@ -179,7 +179,7 @@ def _end(iterator: int) -> None:
 
 
 def _of_iterator(iterator: int) -> _Loader | None:
-    return next((each for each in _loaders.values() if iterator in each.running), None)
+    return next((loader for loader in _loaders.values() if iterator in loader.running), None)
 
 
 def _times(pids: tuple[int, ...], began_ns: int) -> tuple[int, int]:
