@@ -449,6 +449,7 @@ def read_torch_inputs(
     tags: Sequence[int],
     dtypes: Mapping[int, str],
     operators: Sequence[tuple[str, bool]],
+    tensor_type: type,
     /,
 ) -> None: ...
 

@@ -149,6 +149,15 @@ def _read(arguments: Sequence[Any], place: _Place) -> Any:
     return getattr(arguments[at], field)[axis]
 
 
+def constants_text(kernel: Any) -> str:
+    """Return the constants that a kernel was compiled for, as in ``BLOCK=64, EVEN=True``."""
+    names = kernel.src.fn.arg_names
+    return ", ".join(
+        f"{names[place[0] if isinstance(place, tuple) else place]}={value}"
+        for place, value in kernel.src.constants.items()
+    )
+
+
 class CodeBytes:
     """Adds this to the metadata of launches, while it watches Triton."""
 
@@ -163,7 +172,9 @@ class CodeBytes:
             module: ``triton.compiler.compiler``.
         """
         owner, original = module.CompiledKernel, module.CompiledKernel.launch_metadata
-        replacement = _native.code_bytes(original, self._kernels, flags, self._add_new)
+        replacement = _native.code_bytes(
+            original, self._kernels, flags, self._add_new, constants_text
+        )
         owner.launch_metadata, self._is_on = replacement, True
 
         def restore() -> None:

@@ -106,13 +106,26 @@ class InputProbe:
         reads += [(values, places[elements]) for values, places in self._lists]
         tags = _tags(reads)
         sizes, dtype, dtypes = self._tensors()
-        if tags is None or sizes is None or dtype is None:
+        pointer = _only(self._pointers(each) for each in self._objects())
+        if tags is None or sizes is None or dtype is None or pointer is None:
             return None
         return {
-            "offsets": [arguments, sizes, dtype, elements],
+            "offsets": [arguments, sizes, dtype, elements, pointer],
             "tags": tags,
             "dtypes": sorted(dtypes.items()),
         }
+
+    def _objects(self) -> list[Any]:
+        import torch
+
+        tensors = [torch.empty(2), torch.nn.Parameter(torch.empty(3)), torch.empty(4)[1:]]
+        self._alive.append(tensors)
+        return tensors
+
+    def _pointers(self, tensor: Any) -> dict[int, _Read]:
+        """Return where the Python object points to its tensor."""
+        words = self._words(id(tensor), tensor.__sizeof__() // _WORD)
+        return {at * _WORD: [] for at, word in enumerate(words) if word == tensor._cdata}
 
     def _tensors(self) -> tuple[int | None, int | None, Mapping[int, str]]:
         """Return where a tensor has its sizes and its type, and the names of types by code."""

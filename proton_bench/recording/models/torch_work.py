@@ -39,7 +39,8 @@ def read_inputs(layout: Mapping[str, Any] | None) -> bool:
         return False
     operators = [(name, needs_more) for name, needs_more in layout["operators"]]
     _State.needs_more = dict(operators)
-    native.read_torch_inputs(layout["offsets"], layout["tags"], dict(layout["dtypes"]), operators)
+    dtypes, tensor = dict(layout["dtypes"]), sys.modules["torch"].Tensor
+    native.read_torch_inputs(layout["offsets"], layout["tags"], dtypes, operators, tensor)
     return True
 
 

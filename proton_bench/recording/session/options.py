@@ -38,7 +38,7 @@ class SessionOptions:
         data: Kind of data, ``tree``, or ``trace`` where the backends record timelines.
         backend: Names joined by ``+``; None asks the plugins for their default.
         mode: Mode text, or an object of ``proton_bench.mode``, for the backend that declares it.
-        hook: Name of a launch hook, a ``Hook``, or None.
+        hook: Name of a launch hook, a ``Hook``, or None, which is ``triton`` for ``shapes``.
         command: Command line for the provenance; None takes this process's own.
         revision: Commit of the program for the provenance; "" asks git about the current folder.
         trace_formats: For ``trace``: formats that the timeline is written in while the program
@@ -170,7 +170,9 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
     path = session_path(options.name)
     context = parse_context(options.context)
     data = _choice("data", options.data, _DATA)
-    hook = _resolve_hook(options.hook)
+    # Which sees the arguments of Triton's kernels.
+    usual = "triton" if "shapes" in context and "triton" in launch_hooks() else None
+    hook = _resolve_hook(usual if options.hook is None else options.hook)
     from proton_bench.plugin.manager import explaining_default, resolve_backend
 
     backend = _backend_text(options.backend)

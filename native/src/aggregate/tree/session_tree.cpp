@@ -328,6 +328,14 @@ VariantRecord SessionTree::renamed(VariantRecord variant, const KernelRecord &re
   return variant;
 }
 
+bool SessionTree::add_signature(VariantRecord &variant, const ContextNode *named) const {
+  const VariantRecord *shapes =
+      named && has(ContextSource::kShapes) ? find_variant(named->variant) : nullptr;
+  if (shapes)
+    variant.signature = shapes->signature;
+  return shapes != nullptr;
+}
+
 // Upstream does not demangle.
 Name SessionTree::name_of(const KernelRecord &record) const {
   if (!record.name)
@@ -353,6 +361,8 @@ NodeIndex SessionTree::kernel_node(Phase &target, const LaunchRecord &launch,
       known.config = code_config(code);
     }
   }
+  if (add_signature(known, named))
+    leaf.variant = &known;
   return leaf_node(target, {named ? named->parent : at.shadow, at.python, at.epoch}, leaf);
 }
 
@@ -581,8 +591,9 @@ NodeIndex SessionTree::graph_leaf(Phase &target, const LaunchRecord &launch,
   const ContextNode *named = place.id != 0 ? naming_frame(place.at->shadow) : nullptr;
   Name name = named ? named->name : name_of(record);
   int32_t variant = kNone;
-  if (record.variant)
-    variant = target.tree.variant(parent, name, renamed(*record.variant, record, name));
+  VariantRecord known = record.variant ? renamed(*record.variant, record, name) : VariantRecord();
+  if (add_signature(known, named) || record.variant)
+    variant = target.tree.variant(parent, name, known);
   return target.tree.child(parent, name, FrameKind::kKernel, device, variant);
 }
 

@@ -244,6 +244,8 @@ private:
   /// The variant of a kernel that is shown as `shown`.
   static VariantRecord renamed(VariantRecord variant, const KernelRecord &record,
                                const Name &shown);
+  /// Gives a kernel the shapes that the hook which named it found, if any.
+  bool add_signature(VariantRecord &variant, const ContextNode *named) const;
   NodeIndex kernel_node(Phase &phase, const LaunchRecord &launch, const KernelRecord &record) const;
   NodeIndex graph_leaf(Phase &phase, const LaunchRecord &launch, const GraphPlace &place,
                        const KernelRecord &record) const;

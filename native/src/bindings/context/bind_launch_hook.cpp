@@ -4,9 +4,13 @@
 
 #include <array>
 #include <new>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "bindings/values/plain_metrics.h"
 #include "bindings/values/python_values.h"
+#include "bindings/values/tensor_arguments.h"
 #include "context/thread/host_range.h"
 #include "context/thread/thread_state.h"
 
@@ -20,6 +24,8 @@ struct HookThread {
   uint64_t scope_id = 0; ///< of the open launch's frame; 0 if none is open
   uint32_t depth = 0;    ///< of the stack before that frame
   bool is_evaluating = false;
+  const PyObject *metadata = nullptr; ///< of the launch that is about to come; borrowed
+  int32_t variant = -1;               ///< of that launch, by its arguments
   uint64_t newest_id = 0;          ///< of the newest launch, which may be over; 0 if there is none
   PyObject *newest_name = nullptr; ///< its kernel; owned, one reference for the life of the thread
 };
@@ -96,7 +102,9 @@ void open_launch(HookThread &thread, PyObject *name, const SessionState &now) {
   PythonText text(name, "the name of a kernel");
   ShadowStack &stack = this_thread().stack;
   uint32_t depth = stack.depth();
-  thread.scope_id = stack.push(text.name(), FrameKind::kKernel, now).scope_id();
+  HashedName shown = text.name();
+  shown.variant = thread.variant;
+  thread.scope_id = stack.push(shown, FrameKind::kKernel, now).scope_id();
   thread.depth = depth;
   thread.newest_id = thread.scope_id;
   Py_XSETREF(thread.newest_name, Py_NewRef(name));
@@ -296,6 +304,8 @@ PyObject *hook_enter(PyObject *object, PyObject *metadata) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     close_launch(thread); // of a launch that raised: Triton does not call its exit hook
     SessionState now = session_state();
+    if (std::exchange(thread.metadata, nullptr) != metadata)
+      thread.variant = -1;
     if (now.active)
       enter_launch(object, metadata, now);
     Py_RETURN_NONE;
@@ -361,6 +371,19 @@ struct MetadataCall {
   static constexpr Py_ssize_t kBeforeArguments = 3;
   PyObject *kernel() const { return given[0]; }
   PyObject *grid() const { return given[1]; }
+  /// By the tensors of the launch and the constants of the kernel, which `describe` says.
+  int32_t variant(PyObject *describe) const noexcept {
+    auto constants = [&]() -> std::string {
+      auto text = py::reinterpret_steal<py::object>(PyObject_CallOneArg(describe, kernel()));
+      if (text && PyUnicode_Check(text.ptr()))
+        return std::string(PythonText(text.ptr(), "constants").text());
+      PyErr_Clear();
+      return "";
+    };
+    std::span<PyObject *const> launched(given + kBeforeArguments,
+                                        static_cast<size_t>(count - kBeforeArguments));
+    return variant_of_call(launched, reinterpret_cast<uintptr_t>(kernel()), constants);
+  }
   py::object arguments() const {
     py::object all = owned(PyTuple_New(count - kBeforeArguments));
     for (Py_ssize_t at = kBeforeArguments; at != count; ++at)
@@ -390,7 +413,8 @@ py::object known_work(PyObject *kernels, const MetadataCall &call) try {
 PyObject *launch_metadata(PyObject *parts, PyObject *const *given, Py_ssize_t count,
                           PyObject *names) {
   PyObject *original = PyTuple_GET_ITEM(parts, 0), *kernels = PyTuple_GET_ITEM(parts, 1),
-           *flags = PyTuple_GET_ITEM(parts, 2), *add_new = PyTuple_GET_ITEM(parts, 3);
+           *flags = PyTuple_GET_ITEM(parts, 2), *add_new = PyTuple_GET_ITEM(parts, 3),
+           *describe = PyTuple_GET_ITEM(parts, 4);
   PyObject *found = PyObject_Vectorcall(original, given, static_cast<size_t>(count), names);
   if (!found || found == Py_None || names || count < MetadataCall::kBeforeArguments)
     return found;
@@ -399,6 +423,8 @@ PyObject *launch_metadata(PyObject *parts, PyObject *const *given, Py_ssize_t co
     if (owned(PyObject_GetAttr(flags, hook_names().upstream_shape)).ptr() == Py_True)
       return metadata.release().ptr();
     MetadataCall call{given, count};
+    t_hook.metadata = found;
+    t_hook.variant = call.variant(describe);
     py::object work = known_work(kernels, call);
     if (!work)
       owned(PyObject_CallFunctionObjArgs(add_new, found, call.kernel(), call.grid(),
@@ -416,11 +442,12 @@ PyMethodDef kLaunchMetadata = {
     "launch_metadata", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch_metadata)),
     METH_FASTCALL | METH_KEYWORDS, "Triton's launch_metadata, which adds what the code says."};
 
-/// code_bytes(original, kernels, flags, add_new): a method that replaces Triton's launch_metadata.
+/// code_bytes(original, kernels, flags, add_new, describe): a method that replaces Triton's
+/// launch_metadata.
 PyObject *code_bytes(PyObject *, PyObject *parts) {
   return guarded<PyObject *>(nullptr, [&] {
-    if (PyTuple_GET_SIZE(parts) != 4)
-      throw py::type_error("code_bytes: four arguments are needed");
+    if (PyTuple_GET_SIZE(parts) != 5)
+      throw py::type_error("code_bytes: five arguments are needed");
     py::object function = owned(PyCFunction_New(&kLaunchMetadata, parts));
     return PyInstanceMethod_New(function.ptr());
   });

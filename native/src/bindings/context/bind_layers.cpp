@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 
 #include "bindings/module/bindings.h"
 #include "bindings/values/python_values.h"
+#include "bindings/values/tensor_arguments.h"
 #include "context/layer/layer_range.h"
 #include "context/thread/self_cost.h"
 #include "context/thread/steps.h"
@@ -50,7 +52,7 @@ public:
   /// The layers around a call of the module, with its own; null without memory. A module that is
   /// called outside of all others is a root, unless it is known to lie below one. `place` becomes
   /// that inside of the call.
-  const LayerPath *enter(PyObject *module, ModulePlace &place);
+  const LayerPath *enter(PyObject *module, ModulePlace &place, int32_t variant);
   /// Number of modules that live.
   size_t size() const { return modules_.size(); }
 
@@ -222,19 +224,19 @@ ModuleName &ModuleNames::learn(Module &found, PyObject *module, const ModulePlac
   return found.add(std::move(known_elsewhere));
 }
 
-const LayerPath *ModuleNames::enter(PyObject *module, ModulePlace &place) {
+const LayerPath *ModuleNames::enter(PyObject *module, ModulePlace &place, int32_t variant) {
   const LayerPath *outer = current_layers();
   Module *found = known(module);
   if (!found)
-    return layer_below(outer, shown_class(module));
+    return layer_below(outer, shown_class(module), variant);
   ModuleName *name = place.root == 0 ? nullptr : found->find(place.root);
   if (!name && place.root == 0 && !found->names.empty())
     name = &found->names.back();
   if (!name) [[unlikely]]
     name = &learn(*found, module, place);
-  if (!name->path || name->outer != outer) {
+  if (!name->path || name->outer != outer || name->path->variant != variant) {
     name->outer = outer;
-    name->path = layer_below(outer, name->shown);
+    name->path = layer_below(outer, name->shown, variant);
   }
   place = {name->root, module};
   return name->path;
@@ -247,18 +249,21 @@ vectorcallfunc g_call = nullptr; ///< its own
 thread_local ModulePlace t_place;
 thread_local std::vector<OpenLayer> t_compiled;
 
-const LayerPath *path_of(PyObject *module) noexcept {
+const LayerPath *path_of(PyObject *module, int32_t variant) noexcept {
   try {
-    return ModuleNames::instance().enter(module, t_place);
+    return ModuleNames::instance().enter(module, t_place, variant);
   } catch (...) { // no memory
     PyErr_Clear();
     return nullptr;
   }
 }
 
-[[gnu::hot]] OpenLayer enter_module(PyObject *module, const SessionState &now) noexcept {
+/// The module is the first argument.
+[[gnu::hot]] OpenLayer enter_module(std::span<PyObject *const> arguments,
+                                    const SessionState &now) noexcept {
   const TimedCall call;
-  return enter_layer(path_of(module), now);
+  int32_t variant = variant_of_call(arguments.subspan(1));
+  return enter_layer(path_of(arguments[0], variant), now);
 }
 
 [[gnu::hot]] void exit_module(const OpenLayer &layer) noexcept {
@@ -276,7 +281,9 @@ const LayerPath *path_of(PyObject *module) noexcept {
     mark_step(StepMark::kLayer, class_of(args[0]));
     now = session_state();
   }
-  const OpenLayer layer = enter_module(args[0], now);
+  const size_t named = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
+  const size_t given = static_cast<size_t>(PyVectorcall_NARGS(count)) + named;
+  const OpenLayer layer = enter_module({args, given}, now);
   PyObject *result = g_call(function, args, count, keywords);
   exit_module(layer);
   t_place = outer;

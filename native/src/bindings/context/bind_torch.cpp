@@ -14,6 +14,7 @@
 #include "aggregate/consumer/given_values.h"
 #include "aggregate/tree/op_work.h"
 #include "bindings/module/bindings.h"
+#include "bindings/values/tensor_arguments.h"
 #include "collector/cpu/op_inputs.h"
 #include "collector/cpu/op_stack.h"
 #include "collector/cpu/torch_observer.h"
@@ -45,12 +46,13 @@ void count_work(int32_t work) noexcept {
   }
 }
 
-/// Has arguments of operators read from now on: (arguments, sizes, dtype, elements) in bytes, tags
-/// of (tensors, lists, integers, booleans, numbers), the names of types, and (operator, whether its
-/// work needs numbers).
-void read_torch_inputs(const std::array<uint32_t, 4> &offsets, const std::array<uint32_t, 5> &tags,
+/// Has arguments of operators read from now on: (arguments, sizes, dtype, elements, tensor of an
+/// object) in bytes, tags of (tensors, lists, integers, booleans, numbers), the names of types,
+/// (operator, whether its work needs numbers), and the type of tensors in Python.
+void read_torch_inputs(const std::array<uint32_t, 5> &offsets, const std::array<uint32_t, 5> &tags,
                        std::map<uint16_t, std::string> dtypes,
-                       const std::vector<std::pair<std::string, bool>> &operators) {
+                       const std::vector<std::pair<std::string, bool>> &operators,
+                       const py::object &tensor_type) {
   InputLayout layout{offsets[0], offsets[1], offsets[2], offsets[3], tags[0],
                      tags[1],    tags[2],    tags[3],    tags[4],    std::move(dtypes)};
   std::vector<WorkOperator> with_work;
@@ -58,6 +60,7 @@ void read_torch_inputs(const std::array<uint32_t, 4> &offsets, const std::array<
     with_work.push_back({name, needs_numbers});
   set_input_layout(layout, std::move(with_work));
   set_work_listener(count_work);
+  set_tensor_type(tensor_type, offsets[4]);
 }
 
 /// Name and arguments of the works from the one at `first` on.
@@ -101,7 +104,7 @@ void bind_torch(py::module_ &module) {
       [](const std::string &source) { TorchObserver::instance().detach(client_of(source)); },
       py::arg("source"), py::pos_only());
   module.def("read_torch_inputs", &read_torch_inputs, py::arg("offsets"), py::arg("tags"),
-             py::arg("dtypes"), py::arg("operators"), py::pos_only());
+             py::arg("dtypes"), py::arg("operators"), py::arg("tensor_type"), py::pos_only());
   module.def("works", &list_works, py::arg("first"), py::pos_only());
   module.def("set_work_values", &set_work_values, py::arg("first"), py::arg("values"),
              py::pos_only());

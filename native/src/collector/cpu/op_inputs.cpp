@@ -333,6 +333,39 @@ std::string inputs_text(const void *function, bool with_numbers) {
   }
 }
 
+int32_t tensors_variant(std::span<const void *const> tensors, uint64_t of,
+                        const std::function<std::string()> &more) noexcept {
+  const Setting *setting = g_setting.load(std::memory_order_acquire);
+  if (!setting || tensors.empty())
+    return -1;
+  try {
+    std::vector<Argument> arguments;
+    arguments.reserve(tensors.size());
+    for (const void *tensor : tensors)
+      arguments.push_back({reinterpret_cast<uint64_t>(tensor), setting->layout.tensor_tag, 0});
+    uint64_t hash = hash_of(setting->layout, arguments, false, mix(of, kMixer));
+    KnownInputs *known = known_inputs();
+    if (!known)
+      return -1;
+    KnownInputs::Entry &entry = known->entries[(hash >> 20) % KnownInputs::kEntries];
+    if (entry.setting != setting || entry.hash != hash) {
+      std::string text;
+      append_text(text, setting->layout, arguments, false);
+      if (std::string rest = more ? more() : ""; !rest.empty())
+        text += (text.empty() ? "" : ", ") + rest;
+      VariantRecord variant;
+      variant.signature = text.c_str();
+      OpInputs inputs;
+      inputs.variant = intern_variant(variant);
+      // `more` may have called anything, which may have taken the place meanwhile.
+      known->entries[(hash >> 20) % KnownInputs::kEntries] = {hash, setting, inputs};
+    }
+    return entry.inputs.variant;
+  } catch (...) { // no memory
+    return -1;
+  }
+}
+
 std::vector<Work> works(size_t first) {
   WorkTable &table = work_table();
   std::lock_guard lock(table.mutex);

@@ -53,6 +53,12 @@ struct OpInputs {
 /// calling thread. [same callback, noexcept]
 OpInputs read_inputs(const void *record_function, std::string_view name) noexcept;
 
+/// The variant of a call with these tensors, which libtorch's objects point to; -1 for none.
+///   of: what is called, where that makes another variant
+///   more: the rest of a new variant's text; may be empty
+int32_t tensors_variant(std::span<const void *const> tensors, uint64_t of,
+                        const std::function<std::string()> &more) noexcept;
+
 /// An operator with arguments whose work is to be computed.
 struct Work {
   std::string name;

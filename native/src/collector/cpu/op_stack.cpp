@@ -227,6 +227,8 @@ void set_inputs_read(bool are_read) noexcept {
   g_inputs_read.store(are_read, std::memory_order_release);
 }
 
+bool are_inputs_read() noexcept { return g_inputs_read.load(std::memory_order_relaxed); }
+
 void set_work_listener(WorkListener listener) noexcept {
   g_work_listener.store(listener, std::memory_order_release);
 }

@@ -35,6 +35,7 @@ void set_op_depth(uint32_t max_depth) noexcept;
 void set_ops_enabled(bool enabled) noexcept;
 /// Whether the arguments of operators are read: their tokens are libtorch's. [any thread]
 void set_inputs_read(bool are_read) noexcept;
+bool are_inputs_read() noexcept;
 /// Called on the thread of an operator whose work is to be computed, with the number of its Work,
 /// where the operator's frame is open. Null removes the listener. [any thread]
 using WorkListener = void (*)(int32_t work) noexcept;

@@ -13,12 +13,14 @@
 
 #include "context/thread/shadow_stack.h"
 #include "context/thread/thread_state.h"
+#include "record/device.h"
 #include "support/fork_locks.h"
 
 namespace proton {
 namespace {
 
 constexpr size_t kMostPaths = 65536;
+constexpr size_t kMostVariants = 64;   // as of paths of kernels
 constexpr size_t kMostChanges = 32768; // a power of two
 constexpr size_t kFirstChanges = 256;
 constexpr size_t kThreads = 128;
@@ -26,8 +28,9 @@ constexpr size_t kThreads = 128;
 struct PathTable {
   PathTable() { guard_across_fork(mutex, LockRank::kLayers); }
   std::mutex mutex;
-  std::map<std::pair<const LayerPath *, std::string>, std::unique_ptr<LayerPath>, std::less<>>
-      paths;
+  using Place = std::pair<const LayerPath *, std::string>;
+  std::map<std::pair<Place, int32_t>, std::unique_ptr<LayerPath>> paths;
+  std::map<Place, size_t> variants; ///< how many a layer has
 };
 
 PathTable &path_table() {
@@ -128,11 +131,25 @@ std::atomic<uint64_t (*)()> g_thread{nullptr};
 
 } // namespace
 
-const LayerPath *layer_below(const LayerPath *outer, std::string_view name) noexcept {
+/// The variant for arguments past the limit.
+static int32_t other_variant() {
+  static const int32_t number = [] {
+    VariantRecord other;
+    other.signature = "other";
+    return intern_variant(other);
+  }();
+  return number;
+}
+
+const LayerPath *layer_below(const LayerPath *outer, std::string_view name,
+                             int32_t variant) noexcept {
   try {
     PathTable &table = path_table();
     std::lock_guard lock(table.mutex);
-    auto found = table.paths.find(std::pair(outer, std::string(name)));
+    PathTable::Place place(outer, std::string(name));
+    auto found = table.paths.find({place, variant});
+    if (found == table.paths.end() && variant >= 0 && table.variants[place]++ >= kMostVariants)
+      found = table.paths.find({place, variant = other_variant()});
     if (found != table.paths.end())
       return found->second.get();
     if (table.paths.size() >= kMostPaths)
@@ -142,8 +159,9 @@ const LayerPath *layer_below(const LayerPath *outer, std::string_view name) noex
     path->depth = outer ? outer->depth + 1 : 1;
     path->name = std::string(name);
     path->hash = hashed(path->name).hash;
+    path->variant = variant;
     const LayerPath *made = path.get();
-    table.paths.emplace(std::pair(outer, path->name), std::move(path));
+    table.paths.emplace(std::pair(std::move(place), variant), std::move(path));
     return made;
   } catch (...) { // no memory
     return outer;
@@ -206,7 +224,7 @@ std::vector<const LayerPath *> inside(const LayerPath *path, const LayerPath *cu
   try {
     ShadowStack &stack = this_thread().stack;
     layer.range.depth = stack.depth();
-    StackEntry &entry = stack.push({path->name, path->hash}, FrameKind::kLayer, now);
+    StackEntry &entry = stack.push({path->name, path->hash, path->variant}, FrameKind::kLayer, now);
     layer.range.scope_id = entry.scope_id();
     if (now.wants_times)
       begin_timed_frame(entry);
@@ -249,7 +267,7 @@ OpenBackward enter_backward(int64_t node, uint64_t thread) noexcept {
       ++backward.count;
     };
     for (auto each = layers.rbegin(); each != layers.rend(); ++each)
-      open({(*each)->name, (*each)->hash});
+      open({(*each)->name, (*each)->hash, (*each)->variant});
     static const HashedName kName = hashed(kBackward);
     open(kName);
     set_current_layers(path);

@@ -17,13 +17,16 @@ namespace proton {
 struct LayerPath {
   const LayerPath *outer = nullptr;
   uint32_t depth = 1;
-  uint64_t hash = 0; ///< of the name, as `hashed` gives it
+  uint64_t hash = 0;    ///< of the name, as `hashed` gives it
+  int32_t variant = -1; ///< of its arguments, as `intern_variant` numbers it
   std::string name;
 };
 
-/// The layer of that name inside of `outer`, which may be null. Past 65536 paths, or without
-/// memory, `outer` itself. [any thread, noexcept] locks
-const LayerPath *layer_below(const LayerPath *outer, std::string_view name) noexcept;
+/// The layer of that name inside of `outer`, which may be null, called with such arguments. Past 64
+/// variants it is the one for others; past 65536 paths, or without memory, `outer` itself. [any
+/// thread, noexcept] locks
+const LayerPath *layer_below(const LayerPath *outer, std::string_view name,
+                             int32_t variant = -1) noexcept;
 
 /// How the target numbers the nodes of its backward graph: the number that the next node of the
 /// calling thread gets, and the number of that thread.

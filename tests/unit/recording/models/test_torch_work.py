@@ -108,6 +108,37 @@ def test_one_layer_with_two_shapes_is_two_variants(tmp_path: Path) -> None:
     assert flops(profile) == {"flops32": 2 * (3 + 5 + 3) * 4 * 2}
 
 
+def test_layers_with_two_shapes_are_two_layers_forward_and_backward(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 2))
+
+    def run() -> None:
+        for rows in (3, 5, 3):
+            model(torch.ones(rows, 4)).sum().backward()
+
+    profile = recorded(tmp_path, run)
+
+    layers = {
+        profile.variant(row).signature: row
+        for row in range(len(profile))
+        if profile.name(row) == "0 (Linear)"
+    }
+    assert set(layers) == {"f32[3,4]", "f32[5,4]"}
+    flops32 = profile.inclusive("flops32")
+    twice = 2  # forward, and of the weight
+    assert flops32[layers["f32[3,4]"]] == 2 * twice * (2 * 3 * 4 * 2)
+    assert flops32[layers["f32[5,4]"]] == twice * (2 * 5 * 4 * 2)
+
+
+def test_a_layer_has_a_limit_of_variants(tmp_path: Path) -> None:
+    layer = torch.nn.Identity()
+
+    profile = recorded(tmp_path, lambda: [layer(torch.ones(size)) for size in range(100)])
+
+    names = [profile.variant(row) for row in range(len(profile)) if profile.name(row) == "Identity"]
+    assert len(names) == 65
+    assert names[-1].signature == "other"
+
+
 def test_flops_have_the_width_of_what_is_computed(tmp_path: Path) -> None:
     a = torch.ones(4, 4)
 
