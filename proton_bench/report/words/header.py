@@ -37,6 +37,7 @@ from proton_bench.analysis.kernels.gpu_facts import (
     sampling_facts,
 )
 from proton_bench.analysis.kernels.scope_cycles import INSTRUMENTED, KEPT, LOST
+from proton_bench.analysis.metrics.derived_flops import flops_differences
 from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.model.members import RankGaps
 from proton_bench.model.metrics.counter_columns import NOT_JOINED
@@ -479,7 +480,17 @@ def losses(profile: Profile) -> tuple[str, ...]:
         more = count_text(sum(count for _, count in lost[_MOST_REASONS:]), "record")
         found.append(f"DROPPED: {more}: {len(lost) - _MOST_REASONS} more reasons")
     notes = (*inside_notes(profile), *record_cost_notes(profile), *sampling_losses(profile))
-    return (*found, *notes, *counter_losses(profile))
+    return (*found, *notes, *counter_losses(profile), *_flops_notes(profile))
+
+
+def _flops_notes(profile: Profile) -> Iterator[str]:
+    differences = flops_differences(profile)
+    for each in differences[:_MOST_REASONS]:
+        share = share_text(each.derived - each.declared, each.declared, decimals=None)
+        yield (
+            f"FLOPS: {visible(each.name)} declares {each.declared:.4g}; its code or torch's "
+            f"formulas say {each.derived:.4g} ({share} off), which is not used"
+        )
 
 
 def _facts(profile: Profile) -> Iterator[str]:
