@@ -172,8 +172,6 @@ bool ImportSlots::write(const Slot &slot, void *value) {
 }
 
 bool ImportSlots::replace(Function replacement) {
-  if (replacement_)
-    return true;
   void *before = reinterpret_cast<void *>(target());
   if (!before)
     return false;
@@ -181,6 +179,7 @@ bool ImportSlots::replace(Function replacement) {
   for (Slot &slot : slots_) {
     slot.before = before;
     if (!write(slot, reinterpret_cast<void *>(replacement))) {
+      slot.before = nullptr;
       restore();
       return false;
     }
@@ -189,10 +188,18 @@ bool ImportSlots::replace(Function replacement) {
 }
 
 void ImportSlots::restore() {
-  for (const Slot &slot : slots_)
-    if (replacement_ && slot.before && load(slot.place) == reinterpret_cast<void *>(replacement_))
-      write(slot, slot.before);
-  replacement_ = nullptr;
+  bool is_whole = true;
+  for (Slot &slot : slots_) {
+    if (!slot.before)
+      continue;
+    const bool is_ours = load(slot.place) == reinterpret_cast<void *>(replacement_);
+    if (is_ours && write(slot, slot.before))
+      slot.before = nullptr;
+    else
+      is_whole = false;
+  }
+  if (is_whole)
+    replacement_ = nullptr;
 }
 
 } // namespace proton

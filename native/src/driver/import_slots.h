@@ -21,10 +21,13 @@ public:
   /// What the calls reach now. Null where the loader cannot tell.
   Function target() const;
   /// Has the calls reach `replacement` from now on; threads may call meanwhile. False where a slot
-  /// cannot be written: those before are put back. Does nothing more on a second call.
+  /// cannot be written: those before are put back.
   bool replace(Function replacement);
-  /// Puts the earlier targets back where the replacement still stands.
+  /// Puts the earlier targets back. Where another tool took a slot since, it may still call the
+  /// replacement, which then stays.
   void restore();
+  /// Whether calls may reach the replacement.
+  bool is_replaced() const { return replacement_ != nullptr; }
 
 private:
   struct Slot {

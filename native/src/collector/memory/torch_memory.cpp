@@ -120,6 +120,12 @@ TorchMemory &TorchMemory::instance() {
 bool TorchMemory::is_loaded() { return loaded_library() != nullptr; }
 
 bool TorchMemory::watch(RecordSink &sink) {
+  if (g_reports.is_replaced()) { // another watch goes on, or another tool kept this one's place
+    if (!g_failures.is_replaced())
+      g_failures.replace(reinterpret_cast<ImportSlots::Function>(on_failure));
+    g_sink.store(&sink, std::memory_order_release);
+    return true;
+  }
   const Library *library = loaded_library();
   if (!library)
     return false;

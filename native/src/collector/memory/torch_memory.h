@@ -16,8 +16,8 @@ public:
 
   /// Whether torch was loaded with an allocator of a device.
   static bool is_loaded();
-  /// Records changes from now on. False: the libraries do not call that function, or it cannot be
-  /// replaced. [torch loaded]
+  /// Records changes from now on, to the newest sink. False: the libraries do not call that
+  /// function, or it cannot be replaced.
   bool watch(RecordSink &sink);
   void unwatch();
 };

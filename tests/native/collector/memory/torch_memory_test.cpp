@@ -79,6 +79,43 @@ TEST(nothing_is_left_when_the_watch_ends) {
   CHECK_EQ(kept.sink.records.size(), 2);
 }
 
+TEST(a_watch_that_begins_twice_is_one) {
+  Kept kept;
+  CHECK(TorchMemory::instance().watch(kept.sink));
+  const uint64_t reports = fake_c10_reports();
+  fake_c10_free(fake_c10_allocate(512, 0));
+  CHECK_EQ(kept.sink.records.size(), 2);
+  CHECK_EQ(fake_c10_reports() - reports, 2);
+}
+
+void pass_on(void *, int64_t, size_t, size_t, uint16_t);
+void (*g_passed_to)(void *, int64_t, size_t, size_t, uint16_t) = nullptr;
+void pass_on(void *address, int64_t bytes, size_t all, size_t reserved, uint16_t device) {
+  g_passed_to(address, bytes, all, reserved, device);
+}
+
+TEST(another_tool_that_takes_the_place_later_still_reaches_torch) {
+  ImportSlots other;
+  {
+    Kept kept;
+    other = ImportSlots::find("libc10_cuda.so",
+                              "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+    g_passed_to = reinterpret_cast<decltype(g_passed_to)>(other.target());
+    CHECK(other.replace(reinterpret_cast<ImportSlots::Function>(pass_on)));
+    fake_c10_free(fake_c10_allocate(512, 0));
+    CHECK_EQ(kept.sink.records.size(), 2);
+  }
+  const uint64_t reports = fake_c10_reports();
+  fake_c10_free(fake_c10_allocate(512, 0)); // through what the watch left
+  {
+    Kept kept; // again, where it still stands
+    fake_c10_free(fake_c10_allocate(512, 0));
+    CHECK_EQ(kept.sink.records.size(), 2);
+  }
+  CHECK_EQ(fake_c10_reports() - reports, 4);
+  other.restore();
+}
+
 TEST(a_session_has_the_peak_of_the_allocator_whatever_threads_use_it) {
   Aggregator::Held().forget_memory();
   auto core = SessionRegistry::instance().add(ContextSource::kShadow, false);
