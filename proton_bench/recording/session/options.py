@@ -138,7 +138,8 @@ class CapturePlan:
     @property
     def records_memory(self) -> bool:
         """Whether rows have the memory of GPUs that they allocated."""
-        return any({"CUDA", "HIP"} & set(backend.device_kinds) for backend in self.backends)
+        is_of_gpu = any({"CUDA", "HIP"} & set(each.device_kinds) for each in self.backends)
+        return is_of_gpu and not self.upstream_shape  # which has no rows that only allocate
 
     @property
     def records_wall(self) -> bool:

@@ -20,6 +20,7 @@ from proton_bench.analysis.why.changes import kernel_changes, mix_change
 from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.memory import PEAK
 from proton_bench.model.steps import Steps
 from proton_bench.report.words.columns import Column
 from proton_bench.report.words.edge import sources_text
@@ -424,20 +425,31 @@ def _from_to(comparison: Comparison, row: int) -> str:
 
 
 def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield the label and runs of each side, with the median and range of several totals."""
+    """Yield the label and runs of each side, with the median and range of several totals.
+
+    Where it was recorded, the memory of GPUs at its peak stands behind them.
+    """
     sides = [_finite(values[:, 0]) for values in (comparison.base_runs, comparison.new_runs)]
     unit = measured_unit(comparison.measure, [total for totals in sides for total in totals])
     for word, runs, totals in zip(
         ("base", "new"), (comparison.base, comparison.new), sides, strict=True
     ):
         names = sources_text([run.source for run in runs]) + _steps_text(runs)
-        yield word, f"{names}{_spread(totals, unit, runs=len(runs))}"
+        yield word, f"{names}{_spread(totals, unit, runs=len(runs))}{_memory_text(runs)}"
 
 
 def _steps_text(runs: Sequence[Run]) -> str:
     """Return which steps of the first run are compared, "" where runs are."""
     steps = Steps.of(runs[0].profile.provenance) if runs else None
     return "" if steps is None else f", {steps_text(steps)}"
+
+
+def _memory_text(runs: Sequence[Run]) -> str:
+    peaks = [run.profile.inclusive(PEAK)[0] for run in runs if run.profile.has_numbers(PEAK)]
+    if not peaks:
+        return ""
+    middle = float(np.median(peaks))
+    return f", {Unit.of_sizes([middle]).text(middle)} of GPU memory at the peak"
 
 
 def _finite(totals: Array) -> list[float]:

@@ -19,6 +19,14 @@ uint64_t place_of(ContextId shadow, ContextId python) { return uint64_t{shadow} 
 
 } // namespace
 
+template <typename Change> void MemoryBook::tell(const Epoch *epoch, Change &&change) {
+  if (!epoch)
+    return;
+  for (const EpochMember &member : epoch->members)
+    if (member.tree->takes_memory())
+      change(member, member.tree->memory(member.phase));
+}
+
 NodeIndex MemoryBook::node_of(const EpochMember &member, const Block &block) {
   return block.is_placed ? member.tree->memory_node(member.phase, block.shadow, block.python)
                          : member.tree->unplaced_memory_node(member.phase);
@@ -62,8 +70,7 @@ void MemoryBook::begin_epoch(EpochId id) {
     for (auto context : {static_cast<ContextId>(place >> 32), static_cast<ContextId>(place)})
       if (context != 0)
         contexts.touch(context, id);
-  for (const EpochMember &member : epoch->members) {
-    MemoryUse &use = member.tree->memory(member.phase);
+  tell(epoch, [&](const EpochMember &member, MemoryUse &use) {
     use.begin_alive(step_);
     for (const auto &[address, block] : blocks_)
       use.add_alive(node_of(member, block), block.device, block.bytes);
@@ -71,13 +78,13 @@ void MemoryBook::begin_epoch(EpochId id) {
       if (account.unknown != 0)
         use.add_alive(member.tree->unplaced_memory_node(member.phase), device, account.unknown);
     use.end_alive();
-  }
+  });
 }
 
 void MemoryBook::watch_growing(const Epoch &epoch) {
   std::vector<ContextId> growing;
-  for (const EpochMember &member : epoch.members) {
-    const std::vector<NodeIndex> rows = member.tree->memory(member.phase).growing();
+  tell(&epoch, [&](const EpochMember &member, MemoryUse &use) {
+    const std::vector<NodeIndex> rows = use.growing();
     for (auto [place, count] : places_) {
       const auto shadow = static_cast<ContextId>(place >> 32);
       const Block block{0, -1, shadow, static_cast<ContextId>(place), true};
@@ -85,7 +92,7 @@ void MemoryBook::watch_growing(const Epoch &epoch) {
           std::count(growing.begin(), growing.end(), shadow) == 0)
         growing.push_back(shadow);
     }
-  }
+  });
   if (!growing.empty()) // else those of a longer window go on
     watch_lines_at(growing);
 }
@@ -109,11 +116,13 @@ void MemoryBook::add(const MemoryRecord &record) {
     add_block(record, account, epoch);
   else if (record.change == MemoryChange::kFreed)
     free_block(record, account, epoch);
-  else if (epoch)
-    for (const EpochMember &member : epoch->members)
-      member.tree->memory(member.phase)
-          .out_of_memory(member.tree->memory_node(member.phase, record.at.shadow, record.at.python),
-                         record.device, record.bytes);
+  else
+    tell(epoch, [&](const EpochMember &member, MemoryUse &use) {
+      use.out_of_memory(member.tree->memory_node(member.phase, record.at.shadow, record.at.python),
+                        record.device, record.bytes);
+    });
+  tell(epoch,
+       [](const EpochMember &member, MemoryUse &) { member.tree->note_change(member.phase); });
   account.peak = std::max(account.peak, record.total_bytes);
   if (record.at_ns != 0 && epoch)
     show(account, record, *epoch);
@@ -122,9 +131,9 @@ void MemoryBook::add(const MemoryRecord &record) {
 void MemoryBook::drop(Blocks::iterator known, const Epoch *epoch) {
   const Block &block = known->second;
   accounts_[block.device].blocks -= block.bytes;
-  if (epoch)
-    for (const EpochMember &member : epoch->members)
-      member.tree->memory(member.phase).shift(node_of(member, block), block.device, -block.bytes);
+  tell(epoch, [&](const EpochMember &member, MemoryUse &use) {
+    use.shift(node_of(member, block), block.device, -block.bytes);
+  });
   hold(block, false);
   blocks_.erase(known);
 }
@@ -139,11 +148,11 @@ void MemoryBook::reconcile(Account &account, int32_t device, int64_t counted, co
 void MemoryBook::shift_unknown(Account &account, int32_t device, int64_t bytes,
                                const Epoch *epoch) {
   account.unknown += bytes;
-  if (bytes == 0 || !epoch)
+  if (bytes == 0)
     return;
-  for (const EpochMember &member : epoch->members)
-    member.tree->memory(member.phase)
-        .shift(member.tree->unplaced_memory_node(member.phase), device, bytes);
+  tell(epoch, [&](const EpochMember &member, MemoryUse &use) {
+    use.shift(member.tree->unplaced_memory_node(member.phase), device, bytes);
+  });
 }
 
 void MemoryBook::add_block(const MemoryRecord &record, Account &account, const Epoch *epoch) {
@@ -158,10 +167,9 @@ void MemoryBook::add_block(const MemoryRecord &record, Account &account, const E
   account.blocks += block.bytes;
   hold(block, true);
   blocks_.emplace(record.address, block);
-  if (epoch)
-    for (const EpochMember &member : epoch->members)
-      member.tree->memory(member.phase)
-          .allocated(node_of(member, block), block.device, block.bytes, record.step);
+  tell(epoch, [&](const EpochMember &member, MemoryUse &use) {
+    use.allocated(node_of(member, block), block.device, block.bytes, record.step);
+  });
 }
 
 void MemoryBook::free_block(const MemoryRecord &record, Account &account, const Epoch *epoch) {
@@ -170,10 +178,9 @@ void MemoryBook::free_block(const MemoryRecord &record, Account &account, const 
     return shift_unknown(account, record.device, -record.bytes, epoch);
   const Block block = known->second;
   account.blocks -= block.bytes;
-  if (epoch)
-    for (const EpochMember &member : epoch->members)
-      member.tree->memory(member.phase)
-          .freed(node_of(member, block), block.device, block.bytes, record.step);
+  tell(epoch, [&](const EpochMember &member, MemoryUse &use) {
+    use.freed(node_of(member, block), block.device, block.bytes, record.step);
+  });
   hold(block, false);
   blocks_.erase(known);
 }

@@ -48,6 +48,8 @@ private:
 
   /// From now on the lines of the program are recorded that allocate what grows.
   void watch_growing(const Epoch &epoch);
+  /// Hands `change` each member that takes memory, with what it knows of it.
+  template <typename Change> static void tell(const Epoch *epoch, Change &&change);
   static NodeIndex node_of(const EpochMember &member, const Block &block);
   void hold(const Block &block, bool holds);
   void drop(Blocks::iterator known, const Epoch *epoch);

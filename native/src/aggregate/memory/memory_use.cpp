@@ -142,7 +142,7 @@ std::vector<NodeIndex> MemoryUse::growing() const {
   return found;
 }
 
-void MemoryUse::publish(CallPathTree &tree) const {
+void MemoryUse::publish(CallPathTree &tree) {
   struct Sums {
     int64_t allocated = 0, freed = 0, peak = 0, kept = 0, grown = 0, failed = 0;
     bool is_used = false;
@@ -171,11 +171,18 @@ void MemoryUse::publish(CallPathTree &tree) const {
     metrics.set_own(kAllocated, Aggregation::kInclusive, node, of.allocated);
     metrics.set_own(kFreed, Aggregation::kInclusive, node, of.freed);
     metrics.set_own(kKept, Aggregation::kInclusive, node, of.kept);
-    if (of.grown != 0)
-      metrics.set_own(kGrown, Aggregation::kInclusive, node, of.grown);
-    if (of.failed != 0)
-      metrics.set_own(kFailed, Aggregation::kInclusive, node, of.failed);
+    publish_rare(metrics, kGrown, node, of.grown);
+    publish_rare(metrics, kFailed, node, of.failed);
   }
+}
+
+/// What an earlier tree said may be over.
+void MemoryUse::publish_rare(MetricColumns &metrics, const char *name, NodeIndex node,
+                             int64_t bytes) {
+  if (bytes != 0)
+    published_.insert({name, node});
+  if (published_.contains({name, node}))
+    metrics.set_own(name, Aggregation::kInclusive, node, bytes);
 }
 
 } // namespace proton

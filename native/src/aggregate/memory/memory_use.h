@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "calltree/call_path_tree.h"
@@ -33,7 +35,7 @@ public:
   /// Rows that held more at the end of each step so far, of two at least.
   std::vector<NodeIndex> growing() const;
   /// Writes the columns so far.
-  void publish(CallPathTree &tree) const;
+  void publish(CallPathTree &tree);
 
 private:
   struct Row {
@@ -62,8 +64,10 @@ private:
   Row &row(Device &device, NodeIndex node);
   Row &changed(Device &device, NodeIndex node, uint32_t step);
   static void note_peak(Device &device);
+  void publish_rare(MetricColumns &metrics, const char *name, NodeIndex node, int64_t bytes);
   int64_t growth(const Row &row, uint32_t fewest_steps) const;
 
+  std::set<std::pair<const char *, NodeIndex>> published_; ///< of columns that few rows have
   std::vector<Device> devices_;
   uint32_t first_step_ = 0;
   uint32_t last_step_ = 0;

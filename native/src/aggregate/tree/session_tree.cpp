@@ -515,7 +515,6 @@ void SessionTree::add_metric(uint32_t number, const Capture &at, const UserMetri
 
 MemoryUse &SessionTree::memory(uint32_t number) {
   Phase &target = phase(number);
-  ++target.revision;
   if (!target.memory)
     target.memory = std::make_unique<MemoryUse>();
   return *target.memory;

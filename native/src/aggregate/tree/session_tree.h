@@ -98,7 +98,9 @@ public:
   /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
   void add_metric(uint32_t phase, const Capture &at, const UserMetric &metric);
 
-  /// What a phase holds of the memory of devices, for a change of it.
+  /// Upstream's formats would show rows that only allocate.
+  bool takes_memory() const { return !upstream_shape_; }
+  /// What a phase holds of the memory of devices.
   MemoryUse &memory(uint32_t number);
   /// The row of what was allocated there, which `memory` adds to.
   ///   python: of a session without Python frames the innermost line of the program is shown

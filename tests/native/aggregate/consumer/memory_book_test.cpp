@@ -4,6 +4,7 @@
 #include <map>
 #include <random>
 
+#include "aggregate/consumer/timeline_session.h"
 #include "check.h"
 #include "context/thread/host_range.h"
 #include "context/thread/steps.h"
@@ -44,6 +45,7 @@ struct Allocator {
     record.address = address;
     record.bytes = std::abs(bytes);
     record.total_bytes = total;
+    record.at_ns = session_state().wants_timeline ? TickClock::now_ns() : 0;
     Aggregator::instance().complete(record);
   }
 
@@ -115,6 +117,26 @@ TEST(what_happens_in_a_pause_is_known_after_it) {
   CHECK_EQ(session.rows("peak_bytes"), "a=100 ");
 }
 
+TEST(what_is_alive_when_a_phase_begins_is_no_change_of_it) {
+  Allocator allocator;
+  ActiveSession session;
+  allocator.allocate(100, "a");
+  session.core->advance_if_recorded();
+  CHECK_EQ(session.core->current_phase(), 1);
+  session.core->advance_if_recorded();
+  CHECK_EQ(session.core->current_phase(), 1);
+}
+
+TEST(upstreams_shape_has_no_rows_that_only_allocate) {
+  Allocator allocator;
+  auto core = SessionRegistry::instance().add(ContextSource::kShadow, false, false, true);
+  core->activate();
+  allocator.allocate(100);
+  CHECK_EQ(own_rows(tree_of(*core), "peak_bytes"), "");
+  CHECK_EQ(core->row_count(0), 1);
+  core->remove();
+}
+
 TEST(a_missed_change_is_counted_and_sums_stay_those_of_the_allocator) {
   Allocator allocator;
   ActiveSession session;
@@ -127,6 +149,25 @@ TEST(a_missed_change_is_counted_and_sums_stay_those_of_the_allocator) {
   allocator.next = first - 1024;
   allocator.allocate(30, "c");
   CHECK_EQ(session.rows("kept_bytes"), "<allocated while not recorded>=7 b=20 c=30 ");
+}
+
+TEST(timelines_have_what_is_allocated_at_each_change_worth_a_reading) {
+  Allocator allocator;
+  TimelineSession session;
+  for (int i = 0; i < 4; ++i)
+    allocator.allocate(1 << 20, "a");
+  allocator.allocate(1, "a"); // less than shows
+  allocator.free(allocator.blocks.begin()->first);
+  std::vector<double> readings;
+  for (const EventCounter &counter : session.events().counters) {
+    CHECK_EQ(counter.name.text(), "allocated memory (bytes)");
+    CHECK_EQ(counter.device, DeviceTable::instance().find_or_add("CUDA", 0));
+    readings.push_back(counter.value);
+  }
+  const double block = 1 << 20;
+  CHECK_EQ(readings.size(), 5);
+  CHECK_EQ(readings[3], 4 * block);
+  CHECK_EQ(readings[4], 3 * block + 1);
 }
 
 TEST(sums_over_rows_are_the_peak_of_the_allocator_for_any_program) {

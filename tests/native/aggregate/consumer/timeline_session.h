@@ -25,6 +25,7 @@ public:
     std::vector<TimelineEvent> events;
     std::vector<EventValues> values; ///< of events, by the same position
     std::vector<EventThread> threads;
+    std::vector<EventCounter> counters;
     std::vector<std::shared_ptr<const TimelineLaunch>> kernel_scopes;
     uint32_t batches = 0;
     bool is_over = false;
@@ -46,6 +47,7 @@ public:
       phase.events.push_back(event);
       phase.values.push_back(event.values == 0 ? EventValues{} : batch.values.at(event.values - 1));
     }
+    phase.counters.insert(phase.counters.end(), batch.counters.begin(), batch.counters.end());
     for (const auto &launch : batch.kernel_scopes)
       phase.kernel_scopes.push_back(launch);
     return true;

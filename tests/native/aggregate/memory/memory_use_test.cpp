@@ -125,6 +125,19 @@ TEST(a_row_that_keeps_one_more_block_in_each_step_grows) {
   CHECK_EQ(rows.value("grown_bytes", twice), 0);
 }
 
+TEST(a_row_that_ceases_to_grow_is_not_said_to_grow_any_more) {
+  Rows rows;
+  NodeIndex kept = rows.nodes[0], other = rows.nodes[1];
+  rows.use.begin_alive(1);
+  rows.use.end_alive();
+  for (uint32_t step = 1; step <= 6; ++step)
+    rows.use.allocated(kept, 0, 512, step);
+  CHECK_EQ(rows.value("grown_bytes", kept), 6 * 512);
+  for (uint32_t step = 7; step <= 9; ++step)
+    rows.use.allocated(other, 0, 512, step);
+  CHECK_EQ(rows.value("grown_bytes", kept), 0);
+}
+
 TEST(a_cache_that_is_replaced_by_a_larger_one_does_not_grow_in_blocks) {
   Rows rows;
   rows.use.begin_alive(1);

@@ -423,7 +423,7 @@ def test_a_marker_about_launches_is_about_the_kernels_of_its_test() -> None:
 
     policy = compared_runs(Arrangement((run,), (run,)), Policy()).policy
 
-    assert [str(each) for each in policy.thresholds][3:] == [rf"{ESCAPED}/**@calls:0"]
+    assert [str(each) for each in policy.thresholds][4:] == [rf"{ESCAPED}/**@calls:0"]
 
 
 def test_names_of_tests_are_not_globs() -> None:
@@ -432,8 +432,8 @@ def test_names_of_tests_are_not_globs() -> None:
 
     policy = compared_runs(Arrangement((run,), (run,)), Policy()).policy
 
-    assert policy.thresholds[:3] == Policy().default_threshold().expanded()
-    assert policy.thresholds[3].selector == r"a\/b.py::t[\*-\?]/round"
+    assert policy.thresholds[:4] == Policy().default_threshold().expanded()
+    assert policy.thresholds[4].selector == r"a\/b.py::t[\*-\?]/round"
 
 
 def test_a_threshold_that_means_nothing_is_named_with_its_file() -> None:
