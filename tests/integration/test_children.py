@@ -82,6 +82,27 @@ def test_workers_of_multiprocessing_write_profiles_of_their_own(
     assert "proton: children wrote n.pid" in done.stderr
 
 
+def test_workers_of_a_pool_that_terminates_them_leave_what_they_did(
+    tmp_path: Path, proton: Run
+) -> None:
+    write_script(
+        tmp_path,
+        WORK,
+        "import proton_bench",
+        """
+        if __name__ == "__main__":
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                pool.map(work, ["a"])
+        """,
+    )
+
+    done = proton("-n", "n", "x.py", PROTON_BENCH_QUIET="")
+
+    assert done.returncode == 0, done.stderr
+    assert [*profiles(tmp_path).values()] == [{"a"}]
+    assert "n.pid" in done.stderr
+
+
 @pytest.mark.parametrize(
     "start",
     [

@@ -70,6 +70,12 @@ void PartialWriter::begin_final(const Session &session) {
     found->second.is_finalizing = true;
 }
 
+bool PartialWriter::is_finalizing() {
+  Lock lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto &each) { return each.second.is_finalizing; });
+}
+
 void PartialWriter::release(const Session &session, bool is_written) {
   Lock life(life_);
   {
@@ -115,6 +121,7 @@ void PartialWriter::tick() noexcept {
 }
 
 PartialWriter::Report PartialWriter::write() {
+  Lock round(round_);
   std::vector<Entry> all;
   {
     Lock lock(mutex_);
@@ -195,6 +202,7 @@ void PartialWriter::reset_after_fork() noexcept {
   entries_.clear();
   static_cast<void>(thread_.release()); // its locks may be held by threads that are not here
   new (&life_) std::mutex;
+  new (&round_) std::mutex;
   try {
     thread_ = std::make_unique<PeriodicThread>();
   } catch (const std::exception &) { // no memory: `add` fails

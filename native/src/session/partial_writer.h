@@ -34,6 +34,8 @@ public:
   /// The phase was written whole: its partial file is removed.
   void phase_written(const Session &session, uint32_t phase);
 
+  /// Whether the files of a session are being written.
+  bool is_finalizing();
   /// Writes what is new in each session.
   Report write();
 
@@ -63,7 +65,8 @@ private:
   OwnFile take(Files &files, uint32_t phase);
   void give_back(Files &files, uint32_t phase, OwnFile file);
 
-  std::mutex life_; ///< of the thread; taken before `mutex_`
+  std::mutex round_; ///< of `write`; taken before all others
+  std::mutex life_;  ///< of the thread; taken before `mutex_`
   std::unique_ptr<PeriodicThread> thread_ = std::make_unique<PeriodicThread>();
   int64_t due_ns_ = 0; ///< of that thread
   bool has_told_error_ = false;

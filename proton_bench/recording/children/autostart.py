@@ -43,6 +43,7 @@ def start_child(*, is_rank: bool) -> None:
         else:
             recorded = open_session(_session_options(options, name))
             write_partials(recorded, options.formats)
+            native.write_when_terminated()  # as pools end their workers
     except (ProtonError, ValueError) as error:
         _warn(f"is not recorded: {error}")
         return

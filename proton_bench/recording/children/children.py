@@ -122,16 +122,20 @@ def _is_taken(name: str, options: ChildOptions) -> bool:
     return any(_is_newer(file, options.started_ns) for file in files)
 
 
-def files_of_children(name: str, formats: tuple[str, ...], started_ns: int) -> list[str]:
+def files_of_children(
+    name: str, formats: tuple[str, ...], started_ns: int, *, killed: bool = False
+) -> list[str]:
     """Return the files that children of this run have written so far, sorted.
 
     Args:
         name: Absolute output path of the parent, without a suffix.
         formats: Formats that they write.
         started_ns: Start of the run, real-time clock, nanoseconds.
+        killed: Partial files, which killed children leave, instead of whole ones.
     """
     folder, base = os.path.split(name)
     suffixes = "|".join(re.escape(suffix_of(each)) for each in formats)
+    suffixes = r"partial\.proton" if killed else suffixes
     child = re.compile(
         re.escape(base) + rf"(\.rank\d+(\.pid\d+)?|\.pid\d+)(\.w\d+)?(\.part_\d+)?\.({suffixes})"
     )

@@ -118,9 +118,15 @@ class FollowedChildren:
         paths = files_of_children(options.name, options.formats, self._started_ns)
         if paths:
             say(f"children wrote {_names(paths, options.folder)}")
-        elif warns and "{" not in options.template:
+        killed = files_of_children(options.name, (), self._started_ns, killed=True)
+        if killed:
+            say(f"children that did not end by themselves left {_names(killed, options.folder)}")
+            paths += killed
+        if paths:
+            return True
+        if warns and "{" not in options.template:
             warn(_NO_CHILD + (", or no window began in one" if options.windows else ""))
-        return bool(paths)
+        return False
 
     def _child_options(self) -> ChildOptions:
         options = self._options

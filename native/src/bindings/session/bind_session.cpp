@@ -25,6 +25,7 @@
 #include "record/timeline_event.h"
 #include "session/partial_writer.h"
 #include "session/session_registry.h"
+#include "session/termination.h"
 #include "support/clock.h"
 #include "support/error.h"
 #include "support/name.h"
@@ -564,6 +565,7 @@ void bind_session(py::module_ &module) {
             PartialWriter::instance().release(session, is_written);
           },
           py::arg("is_written"), Unlocked());
+  module.def("write_when_terminated", &write_when_terminated);
   module.def("live_sessions", &live_sessions, Unlocked());
   module.def("active_session_count", [] { return sessions().active_count(); }, Unlocked());
   module.def("is_recording", [] { return session_state().active; });

@@ -35,7 +35,7 @@ TEST(work_that_is_done_elsewhere_ends_there) {
   CollectiveLog::instance().clear();
   auto open = proton::begin_collective("gloo:all_reduce", nullptr);
   CHECK(open.has_value());
-  CHECK_EQ(CollectiveLog::instance().contents().calls.size(), nullptr);
+  CHECK_EQ(CollectiveLog::instance().contents().calls.size(), 0);
 
   std::thread([&] { proton::end_collective(*open); }).join();
 

@@ -102,6 +102,8 @@ def test_files_of_children_are_those_of_this_run(tmp_path: Path) -> None:
     found = files_of_children(str(tmp_path / "x"), ("proton", "hatchet"), started_ns)
 
     assert [os.path.basename(path) for path in found] == ours
+    left = files_of_children(str(tmp_path / "x"), (), started_ns, killed=True)
+    assert [os.path.basename(path) for path in left] == ["x.pid12.partial.proton"]
     assert files_of_children("/no/such/folder/x", ("proton",), 0) == []
 
 
