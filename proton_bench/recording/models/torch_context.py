@@ -141,6 +141,7 @@ class TorchContext:
             reason = verdict.reason
             if not reason:
                 read_inputs(verdict.inputs)  # their tensors; without, bytes are unknown
+                native.find_comm_groups()
             if not reason and not native.follow_torch("collectives", *layout):
                 reason = "it lacks the symbols"
             if reason and not self._has_told:

@@ -15,6 +15,7 @@
 #include "aggregate/tree/op_work.h"
 #include "bindings/module/bindings.h"
 #include "bindings/values/tensor_arguments.h"
+#include "collector/cpu/comm_group.h"
 #include "collector/cpu/op_inputs.h"
 #include "collector/cpu/op_stack.h"
 #include "collector/cpu/torch_observer.h"
@@ -103,6 +104,11 @@ void bind_torch(py::module_ &module) {
       "leave_torch",
       [](const std::string &source) { TorchObserver::instance().detach(client_of(source)); },
       py::arg("source"), py::pos_only());
+  module.def("find_comm_groups", &find_comm_groups);
+  module.def("comm_group", [] {
+    CommGroup group = current_comm_group();
+    return std::pair(std::string(group.name), group.ranks);
+  });
   module.def("read_torch_inputs", &read_torch_inputs, py::arg("offsets"), py::arg("tags"),
              py::arg("dtypes"), py::arg("operators"), py::arg("tensor_type"), py::pos_only());
   module.def("works", &list_works, py::arg("first"), py::pos_only());

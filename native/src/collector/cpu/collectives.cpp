@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collector/cpu/comm_group.h"
 #include "collector/cpu/op_inputs.h"
 #include "context/thread/current.h"
 #include "context/thread/host_range.h"
@@ -51,7 +52,8 @@ std::optional<OpenCollective> begin_collective(std::string_view name,
     uint64_t bytes = record_function && knows_inputs() ? bytes_of(record_function) : 0;
     if (bytes != 0)
       give_number(kBytesMetric, static_cast<int64_t>(bytes));
-    open.call = CollectiveLog::instance().begin(name, "", 0, bytes);
+    CommGroup group = current_comm_group();
+    open.call = CollectiveLog::instance().begin(name, group.name, group.ranks, bytes);
     return open;
   } catch (...) { // no memory: the other ranks will count one more
     return std::nullopt;
