@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +64,32 @@ SPAWNED = f"""
     if __name__ == "__main__":
         torch.multiprocessing.spawn(main, (sys.argv[1],), nprocs={RANKS})
 """
+# All ranks do the same; a barrier lets them come together.
+OF_NETWORKS = f"""
+    import sys
+    import torch
+    import torch.distributed as dist
+
+    rank = int(sys.argv[1])
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method="tcp://10.77.0.1:29511", rank=rank, world_size={RANKS}
+    )
+    values = torch.ones(1 << 18)
+    parts = [torch.empty_like(values) for _ in range({RANKS})]
+    for step in range(10):
+        dist.barrier()
+        dist.all_gather(parts, values)
+    dist.destroy_process_group()
+"""
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PROTON_BENCH_HOST_SAMPLES": "100"}
 
 
 def proton(folder: Path, *words: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "proton_bench", *words],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PROTON_BENCH_HOST_SAMPLES": "100"},
+        env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE_S,
@@ -115,3 +137,68 @@ def test_the_rank_that_comes_late_is_named_with_its_line(tmp_path: Path, launche
     finding = finding_of(tmp_path, "slow-rank")
     assert finding["text"].startswith("rank 2 was late in ")
     assert re.search(r"train\.py:(9|10) prepare$", finding["text"]), finding["text"]
+
+
+@contextlib.contextmanager
+def networks() -> Iterator[list[str]]:
+    """Make a network namespace for each rank, joined by a bridge in one more."""
+    hub, *ranks = [f"pb{os.getpid()}-{name}" for name in ("hub", *range(RANKS))]
+    made: list[str] = []
+
+    def do(words: str) -> None:
+        done = subprocess.run(words.split(), capture_output=True, text=True, timeout=PATIENCE_S)
+        if done.returncode != 0:
+            pytest.skip(f"{words}: {done.stderr.strip()}")
+
+    try:
+        for name in (hub, *ranks):
+            do(f"ip netns add {name}")
+            made.append(name)
+        do(f"ip -n {hub} link add bridge type bridge")
+        do(f"ip -n {hub} link set bridge up")
+        for rank, name in enumerate(ranks):
+            do(f"ip link add v{rank} netns {hub} type veth peer name eth0 netns {name}")
+            do(f"ip -n {hub} link set v{rank} master bridge up")
+            do(f"ip -n {name} addr add 10.77.0.{rank + 1}/24 dev eth0")
+            do(f"ip -n {name} link set eth0 up")
+            do(f"ip -n {name} link set lo up")
+        yield ranks
+    finally:
+        for name in made:
+            subprocess.run(["ip", "netns", "del", name], check=False, timeout=PATIENCE_S)
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("tc") is None,
+    reason="only root can make networks, with ip and tc of iproute2",
+)
+def test_a_slow_link_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(source(OF_NETWORKS))
+    with networks() as names:
+        # What rank 2 sends, which in a ring goes to rank 3.
+        slow = (
+            f"tc -n {names[2]} qdisc add dev eth0 root tbf rate 100mbit burst 256kb latency 400ms"
+        )
+        subprocess.run(slow.split(), check=True, timeout=PATIENCE_S)
+        running = [
+            subprocess.Popen(
+                [
+                    "ip", "netns", "exec", name, sys.executable, "-m", "proton_bench",
+                    "run", "-n", f"n.{rank}", "train.py", str(rank),
+                ],
+                cwd=tmp_path,
+                env={**os.environ, **ENVIRONMENT, "GLOO_SOCKET_IFNAME": "eth0"},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank, name in enumerate(names)
+        ]  # fmt: skip
+        errors = [each.communicate(timeout=2 * PATIENCE_S)[1] for each in running]
+    assert [each.returncode for each in running] == [0] * RANKS, errors
+    proton(tmp_path, "merge", *[f"n.{rank}.proton" for rank in range(RANKS)], "-o", "m.proton")
+
+    finding = finding_of(tmp_path, "slow-link")
+
+    assert finding["text"].startswith("transfers to rank 3 (in a ring from rank 2) run at 0.")
+    assert "gloo:all_gather" in finding["text"]

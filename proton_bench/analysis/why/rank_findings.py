@@ -37,13 +37,13 @@ def slow_texts(profile: Profile) -> Iterator[tuple[Operation, int, str]]:
             ratio, slowest = operation.slowness[at], operation.slowest[at]
             if not ratio >= _SLOW or slowest < _MOSTLY * operation.together:
                 continue
-            yield (
-                operation,
-                at,
-                f"transfers to rank {rank} run at {1 / ratio:.2g} of the others' bandwidth in "
-                f"{slowest} of {operation.together} {operation.name} to which all ranks came "
-                "together",
+            before = operation.ranks[at - 1]
+            text = (
+                f"transfers to rank {rank} (in a ring from rank {before}) run at {1 / ratio:.2g} "
             )
+            text += f"of the others' bandwidth in {slowest} of {operation.together} "
+            text += f"{operation.name} to which all ranks came together"
+            yield operation, at, text
 
 
 def slow_ranks(run: WholeRun) -> Iterator[Claim]:
