@@ -65,7 +65,7 @@ class Operation:
     def algorithm_bandwidth(self) -> float | None:
         """Bytes of the whole operation per second, without waiting where that is known."""
         time_ns = self.transfer_ns if self.compared else self.time_ns
-        whole = self.bytes * (self.size if re.search("all_?gather|:gather", self.name) else 1)
+        whole = self.bytes * whole_factor(self.name, self.size)
         return whole / time_ns * _NS if whole > 0 and time_ns > 0 and self.size else None
 
     @property
@@ -78,6 +78,11 @@ class Operation:
 def meets(name: str) -> bool:
     """Return whether a rank can end an operation only when all ranks have come."""
     return _MEETING.search(name) is not None
+
+
+def whole_factor(name: str, ranks: int) -> int:
+    """Return bytes of an operation / bytes that a rank gives."""
+    return ranks if re.search("all_?gather|:gather", name) else 1
 
 
 def bus_factor(name: str, ranks: int) -> float:

@@ -14,6 +14,7 @@ from itertools import chain
 from proton_bench.analysis.accounting.calls import LAUNCHES, launch_values
 from proton_bench.analysis.kernels.scope_cycles import SCOPE_METRICS
 from proton_bench.analysis.kernels.stall_reasons import STALL_RATIOS
+from proton_bench.analysis.metrics.communication import BANDWIDTHS
 from proton_bench.analysis.metrics.formula import (
     SECONDS,
     SELF,
@@ -76,6 +77,7 @@ REGISTRY: tuple[DerivedMetric, ...] = (
     SCOPE_METRICS,
     UNIT_USE,
     MEASURED_WORK,
+    BANDWIDTHS,
     DerivedMetric(re.compile(f"{SELF}[^/]+"), offered=_self_names, values=_self_values),
     DerivedMetric(
         re.compile(LAUNCHES),

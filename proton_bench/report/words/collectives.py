@@ -30,7 +30,8 @@ def _line(operation: Operation) -> str:
         text += f" of {_size_text(operation.bytes)}"
     if operation.size > 1:
         text += f" among {operation.size} ranks"
-    text += f", {duration_text(operation.time_ns)} from arrival to end"
+    if operation.time_ns > 0:
+        text += f", {duration_text(operation.time_ns)} from arrival to end"
     if operation.compared:
         text += f", of it {duration_text(operation.transfer_ns)} after the last rank came (medians)"
     if (bus := operation.bus_bandwidth) is not None and operation.size > 1:

@@ -8,6 +8,7 @@ import pytest
 
 from proton_bench.analysis.collectives import Operation, operations_of
 from proton_bench.analysis.compared_ranks import compare_collectives, with_collectives
+from proton_bench.analysis.metrics.derive import available_metrics, derive
 from proton_bench.analysis.ranks import in_order
 from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import WholeRun
@@ -291,3 +292,19 @@ def test_a_process_that_a_rank_started_is_not_taken_for_the_rank() -> None:
     (operation,) = compare_collectives([started, *members, started])
 
     assert operation.compared == 20
+
+
+def test_rows_of_collectives_have_bandwidths_and_others_have_none() -> None:
+    builder = ProfileBuilder()
+    top = builder.add(0, "c10d::allgather_", FrameKind.OP, metrics={"time (ns)": 1000})
+    builder.add(
+        top, "gloo:all_gather", FrameKind.OP, metrics={"time (ns)": 2000, "comm_bytes": 3000}
+    )
+    facts = {"collectives": {"kinds": [kind(1, name="gloo:all_gather")]}}
+    profile = replace(builder.build(), provenance=Provenance(facts))
+
+    algorithm, bus = derive(profile, ["algbw", "busbw"])
+
+    assert algorithm.to_list() == [None, None, pytest.approx(4 * 3000 / 2000)]
+    assert bus.to_list() == [None, None, pytest.approx(3 * 3000 / 2000)]
+    assert {"algbw", "busbw"} <= set(available_metrics(profile).derivable)
