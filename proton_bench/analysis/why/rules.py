@@ -629,6 +629,7 @@ SHORT_CALL_NS = 10_000.0  # of which torch's dispatch, checks and allocation are
 COMPILERS = "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html"
 LOADERS = "https://docs.pytorch.org/docs/stable/data.html"
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+_BACKENDS = ("gloo:", "nccl:")  # of torch.distributed, in the names of collectives
 _OPERATOR = "::"  # in the names of torch's
 _COMPILED = "Torch-Compiled Region"
 _PRODUCT = re.compile(r"mm(_|$)|addbmm|matmul|linear|conv|dot_product|einsum|lstm|gru")
@@ -688,7 +689,19 @@ def _is_work(facts: RowFacts) -> Match | None:
     return Match(short, (evidence,), 1.0, helps=help_for(facts.name))
 
 
+def _is_exchange(facts: RowFacts) -> Match | None:
+    if not (facts.is_on_host and facts.name.startswith(_BACKENDS) and facts.launches > 0):
+        return None
+    return Match(f"{duration_text(facts.mean_ns)} a call", (_calls(facts),), 1.0)
+
+
 CPU_RULES: tuple[Rule, ...] = (
+    Rule(
+        "waiting",
+        _is_exchange,
+        "merge the ranks: proton why then names the one that the others wait for",
+        _TUNING,
+    ),
     Rule(
         "input-bound",
         _serves(INPUT, "read batches of a DataLoader"),

@@ -25,6 +25,8 @@ ROW = RowFacts("aten::add", FrameKind.OP, 1e6, launches=10, device=Device("CPU",
         (replace(ROW, name="softmax_kernel", kind=FrameKind.KERNEL), "elapsed"),  # interpreted
         (replace(ROW, device=None), "elapsed"),  # a range of a file that names no device
         (replace(ROW, name="request", launches=1000), "elapsed"),
+        (replace(ROW, name="gloo:all_reduce"), "waiting"),
+        (replace(ROW, name="c10d::allreduce_"), "elapsed"),
         (replace(ROW, device=None, kind=FrameKind.UNKNOWN), None),
         (replace(ROW, device=Device("CUDA", 0)), None),
         (replace(ROW, device=None, kind=FrameKind.KERNEL), None),
