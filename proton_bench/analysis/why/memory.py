@@ -26,8 +26,8 @@ _BACKWARD = "<backward>"
 _OPTIMIZER = "Optimizer."  # torch names its steps so
 _LEAST = 0.01  # of the peak
 _MOST_PLACES = 3
-# A row with so much of the memory of the one around it stands for it.
-_MOSTLY = 0.6
+# A row below that has so much of the memory of the one around it is named instead.
+_GOOD_PART = 0.3
 
 # (where it was allocated, whether it outlives a step; None where that is unknown) -> kind
 _KINDS = {
@@ -135,9 +135,10 @@ def _by_kind(profile: Profile, held: Floats) -> dict[str, float]:
 
 
 def _places(profile: Profile, inclusive: Floats) -> dict[int, float]:
-    """Return the rows that hold most, not inside each other; a row stands for what has most of it.
+    """Return the rows that hold most, not inside each other: the innermost that hold much of it.
 
-    Memory that a row holds beside its rows below is its own.
+    Equal layers are one row, whatever is inside. Memory that a row holds beside the rows below it
+    is its own.
     """
     below: dict[int, list[int]] = {}
     for row, above in enumerate(profile.parents.tolist()):
@@ -147,7 +148,8 @@ def _places(profile: Profile, inclusive: Floats) -> dict[int, float]:
         row = opened.pop()
         inner = below.get(row, [])
         most = max((float(inclusive[each]) for each in inner), default=0.0)
-        if row == 0 or most >= _MOSTLY * float(inclusive[row]):
+        is_opened = most >= _GOOD_PART * float(inclusive[row]) and "*" not in profile.name(row)
+        if row == 0 or is_opened:
             opened += inner
             own = float(inclusive[row]) - sum(float(inclusive[each]) for each in inner)
             shown += [(row, own)] if own > 0 else []
