@@ -26,6 +26,7 @@ _BACKWARD = "<backward>"
 _OPTIMIZER = "Optimizer."  # torch names its steps so
 _LEAST = 0.01  # of the peak
 _MOST_PLACES = 3
+_OUTSIDE = "code outside of layers and scopes"
 # A row below that has so much of the memory of the one around it is named instead.
 _GOOD_PART = 0.3
 
@@ -59,14 +60,18 @@ class PeakMemory:
         kinds: Bytes by kind, the largest first.
         places: Bytes of the rows that hold most, by row.
         grown: Bytes that rows keep more in every step, by row.
-        failed: Bytes that were asked for and not found, by row.
+        failed: Bytes that were asked for and not found in the whole run, by path.
+        held: Bytes that the run held then.
+        is_failure: Whether `total` is the moment of that.
     """
 
     total: float
     kinds: dict[str, float]
     places: dict[int, float]
     grown: dict[int, float]
-    failed: dict[int, float]
+    failed: dict[tuple[str, ...], float]
+    held: float = 0.0
+    is_failure: bool = False
 
 
 def peak_memory(profile: Profile) -> PeakMemory | None:
@@ -78,16 +83,19 @@ def peak_memory(profile: Profile) -> PeakMemory | None:
     if not profile.has_numbers(PEAK):
         return None
     held, inclusive = own_numbers(profile, PEAK), profile.inclusive(PEAK)
-    failed, grown = own_numbers(profile, FAILED), own_numbers(profile, GROWN)
     total = float(inclusive[0])
-    if not total > 0 and not failed.any():
+    run = profile.whole or profile  # steps do not end in an error
+    failed = _positive(own_numbers(run, FAILED))
+    if not total > 0 and not failed:
         return None
     return PeakMemory(
         total,
         _by_kind(profile, held),
         _places(profile, np.asarray(inclusive, dtype=np.float64)),
-        _positive(grown),
-        _positive(failed),
+        _positive(own_numbers(profile, GROWN)),
+        {tuple(run.path(row)): size for row, size in failed.items()},
+        float(run.inclusive(PEAK)[0]) if failed else 0.0,
+        is_failure=bool(failed) and profile.whole is None,
     )
 
 
@@ -176,7 +184,7 @@ def memory_evidence(
         while row > 0:
             names.append(texts[int(profile.frames[row])])
             row = int(profile.parents[row])
-        return " › ".join(reversed(names)) or "code outside of layers and scopes"
+        return " › ".join(reversed(names)) or _OUTSIDE
 
     kinds = [
         f"{share_text(size, memory.total, decimals=0)} {kind}"
@@ -184,10 +192,13 @@ def memory_evidence(
         if size >= _LEAST * memory.total
     ]
     found = []
-    for row, size in memory.failed.items():
-        text = f"out of memory: {size_text(size)} more asked for in {place(row)}"
+    for path, size in memory.failed.items():
+        where = " › ".join(path) or _OUTSIDE
+        text = (
+            f"out of memory: {size_text(size)} asked for in {where} beside {size_text(memory.held)}"
+        )
         found.append(Evidence("memory.failed", text, size, "bytes"))
-    peak = f"{size_text(memory.total)} at the {'error' if memory.failed else 'peak'}"
+    peak = f"{size_text(memory.total)} at the {'error' if memory.is_failure else 'peak'}"
     found.append(
         Evidence("memory.peak", ": ".join([peak, ", ".join(kinds)]), memory.total, "bytes")
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from proton_bench.analysis.why.answer import why
@@ -134,6 +135,15 @@ def test_an_error_for_lack_of_memory_comes_first() -> None:
     assert "512 MiB" in first.text
     assert "lm_head" in first.text
     assert second.text.startswith("96 MiB at the error")
+
+
+def test_steps_say_what_ended_their_run() -> None:
+    run = profile_of(TRAINING, steps=False, **{FAILED: {"Net/lm_head": 512}})
+
+    first, second, *_ = why(replace(profile_of(TRAINING), whole=run)).memory
+
+    assert first.text == "out of memory: 512 MiB asked for in Net › lm_head beside 96 MiB"
+    assert second.text.startswith("96 MiB at the peak")
 
 
 def test_a_profile_without_memory_says_nothing_of_it() -> None:
