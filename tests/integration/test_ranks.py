@@ -100,6 +100,19 @@ def test_the_recorder_may_start_torchrun(tmp_path: Path) -> None:
     check_files(tmp_path)
 
 
+def test_the_file_of_the_only_rank_is_named(tmp_path: Path) -> None:
+    write(tmp_path, TRAIN, END)
+
+    done = run(
+        tmp_path, "-m", "proton_bench", "run", "-n", "job", "env", sys.executable, "-m",
+        "torch.distributed.run", "--standalone", "--nproc-per-node", "1", "train.py",
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert "children wrote job.hatchet, job.proton" in done.stderr
+    assert "no profile" not in done.stderr
+
+
 def ready_rank(running: subprocess.Popen[str]) -> int:
     assert running.stdout is not None
     for line in running.stdout:

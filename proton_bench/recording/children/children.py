@@ -123,7 +123,12 @@ def _is_taken(name: str, options: ChildOptions) -> bool:
 
 
 def files_of_children(
-    name: str, formats: tuple[str, ...], started_ns: int, *, killed: bool = False
+    name: str,
+    formats: tuple[str, ...],
+    started_ns: int,
+    *,
+    killed: bool = False,
+    has_own: bool = True,
 ) -> list[str]:
     """Return the files that children of this run have written so far, sorted.
 
@@ -132,13 +137,13 @@ def files_of_children(
         formats: Formats that they write.
         started_ns: Start of the run, real-time clock, nanoseconds.
         killed: Partial files, which killed children leave, instead of whole ones.
+        has_own: The file of that name is the parent's; else it may be that of the only rank.
     """
     folder, base = os.path.split(name)
     suffixes = "|".join(re.escape(suffix_of(each)) for each in formats)
     suffixes = r"partial\.proton" if killed else suffixes
-    child = re.compile(
-        re.escape(base) + rf"(\.rank\d+(\.pid\d+)?|\.pid\d+)(\.w\d+)?(\.part_\d+)?\.({suffixes})"
-    )
+    of_child = r"(\.rank\d+(\.pid\d+)?|\.pid\d+)" + ("" if has_own else "?")
+    child = re.compile(re.escape(base) + of_child + rf"(\.w\d+)?(\.part_\d+)?\.({suffixes})")
     try:
         entries = sorted(os.listdir(folder))
     except OSError:

@@ -115,7 +115,9 @@ class FollowedChildren:
         if not self._are_followed:
             return False
         options = self._options
-        paths = files_of_children(options.name, options.formats, self._started_ns)
+        paths = files_of_children(
+            options.name, options.formats, self._started_ns, has_own=not warns
+        )
         if paths:
             say(f"children wrote {_names(paths, options.folder)}")
         killed = files_of_children(options.name, (), self._started_ns, killed=True)

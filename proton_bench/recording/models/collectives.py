@@ -104,7 +104,7 @@ def collective_facts(began_ns: int, ended_ns: int) -> dict[str, Any]:
     known = groups.all()
     kinds = [_kind(each, known) for each in contents["kinds"]]
     calls = [each for each in contents["calls"] if began_ns <= each[3] and each[4] <= ended_ns]
-    if not calls:
+    if not kinds:
         return {}
     columns: list[list[int]] = [[] for _ in _COLUMNS]
     for kind, number, size, start_ns, end_ns in calls:

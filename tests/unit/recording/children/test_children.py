@@ -102,6 +102,12 @@ def test_files_of_children_are_those_of_this_run(tmp_path: Path) -> None:
     found = files_of_children(str(tmp_path / "x"), ("proton", "hatchet"), started_ns)
 
     assert [os.path.basename(path) for path in found] == ours
+    alone = files_of_children(str(tmp_path / "x"), ("proton",), started_ns, has_own=False)
+    assert [os.path.basename(path) for path in alone] == [
+        "x.pid12.proton",
+        "x.proton",
+        "x.rank0.proton",
+    ]
     left = files_of_children(str(tmp_path / "x"), (), started_ns, killed=True)
     assert [os.path.basename(path) for path in left] == ["x.pid12.partial.proton"]
     assert files_of_children("/no/such/folder/x", ("proton",), 0) == []
