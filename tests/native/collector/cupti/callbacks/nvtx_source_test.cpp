@@ -83,6 +83,22 @@ TEST(ends_without_a_beginning_are_ignored) {
   CHECK_EQ(session.tree(), "scope/a=1 ");
 }
 
+TEST(a_range_of_nccl_whose_end_is_not_heard_is_left_out) {
+  CuptiSession session(with_nvtx());
+  int domain = 0;
+  for (const char *text : {"ncclCommInitRankConfig", "ncclAllReduce"}) {
+    Attributes attributes(cupti::kNvtxMessageAscii, text);
+    cupti::NvtxDomainRangePushExParams range{&domain, {attributes.get()}};
+    call(cupti::kNvtxDomainRangePushEx, &range);
+  }
+  fake_cupti_launch("a", 7);
+  cupti::NvtxDomainRangePopParams end{&domain};
+  call(cupti::kNvtxDomainRangePop, &end);
+  fake_cupti_launch("b", 7);
+  session.stop();
+  CHECK_EQ(session.tree(), "ncclAllReduce/a=1 b=1 ");
+}
+
 TEST(texts_of_every_kind_name_ranges) {
   CuptiSession session(with_nvtx());
   cupti::NvtxRangePushWParams wide{L"caf\u00e9 \u20ac \U0001F600"};
