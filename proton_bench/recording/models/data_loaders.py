@@ -115,13 +115,16 @@ def _watch_batches(iterators: Any) -> Callable[[], None]:
 
     @functools.wraps(original)
     def next_data(self: Any) -> Any:
+        loader, queued = None, 0
         with contextlib.suppress(Exception):
             loader = _of_iterator(id(self))
-            if loader is not None:
-                early = sum(len(task) == _WITH_DATA for task in self._task_info.values())
-                loader.queued += early + self._data_queue.qsize()
-                loader.batches += 1
-        return original(self)
+            early = sum(len(task) == _WITH_DATA for task in self._task_info.values())
+            queued = early + self._data_queue.qsize()
+        batch = original(self)  # raises where there is no further one
+        if loader is not None:
+            loader.queued += queued
+            loader.batches += 1
+        return batch
 
     iterators._next_data = next_data
     return functools.partial(_put_back, iterators, original)
