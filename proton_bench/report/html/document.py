@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.choices import By
+from proton_bench.analysis.collectives import KEY as COLLECTIVES
 from proton_bench.analysis.compare.compare import CompareOptions, compare, reported_metric
 from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
 from proton_bench.analysis.naming.nested import without_runners
@@ -52,6 +53,7 @@ from proton_bench.report.html.table import (
     form_unit,
     kernel_table,
 )
+from proton_bench.report.words.collectives import collective_lines
 from proton_bench.support.text import encode_document, visible
 from proton_bench.support.units import Unit, count_text, share_text
 
@@ -347,7 +349,9 @@ def _facts(profile: Profile) -> Iterator[tuple[str, Any]]:
         yield visible(f"device {device.kind}:{device.index}", _MAX_KEY), _device_text(device)
     for key, value in profile.provenance.items():
         has_many = key == "windows" and isinstance(value, tuple) and len(value) > _MAX_WINDOWS
-        if not has_many:  # their number is a fact of its own
+        if key == COLLECTIVES:
+            yield key, "; ".join(collective_lines(profile))
+        elif not has_many:  # their number is a fact of its own
             yield from _flat(key, value)
 
 

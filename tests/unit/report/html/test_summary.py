@@ -197,6 +197,15 @@ def test_runs_stand_side_by_side_and_differences_are_marked() -> None:
     ]
 
 
+def test_collectives_are_sentences_without_their_calls() -> None:
+    kind = {"name": "gloo:all_reduce", "ranks": 2, "calls": 5, "ended": 5, "total_ns": 5000}
+    profile = profile_with(collectives={"kinds": [kind], "calls": {"number": [1] * 100}})
+
+    assert texts(profile) == {
+        "collectives": "gloo:all_reduce: 5 calls among 2 ranks, 1 us from arrival to end"
+    }
+
+
 def test_facts_without_end_are_cut() -> None:
     lines = fact_lines([profile_with(**{f"k{place}": place for place in range(1000)})])
 
