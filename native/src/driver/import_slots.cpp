@@ -135,7 +135,7 @@ ImportSlots ImportSlots::find(const std::string &file_name, const char *symbol) 
         continue;
       const uintptr_t at = search.base + entries[i].r_offset;
       const bool is_read_only = at >= search.read_only_from && at < search.read_only_to;
-      found.slots_.push_back({reinterpret_cast<void **>(at), is_read_only, nullptr});
+      found.slots_.push_back({reinterpret_cast<void **>(at), is_read_only});
     }
   };
   collect(tables.calls, tables.call_count);
@@ -172,34 +172,10 @@ bool ImportSlots::write(const Slot &slot, void *value) {
 }
 
 bool ImportSlots::replace(Function replacement) {
-  void *before = reinterpret_cast<void *>(target());
-  if (!before)
-    return false;
-  replacement_ = replacement;
-  for (Slot &slot : slots_) {
-    slot.before = before;
-    if (!write(slot, reinterpret_cast<void *>(replacement))) {
-      slot.before = nullptr;
-      restore();
-      return false;
-    }
-  }
-  return true;
-}
-
-void ImportSlots::restore() {
-  bool is_whole = true;
-  for (Slot &slot : slots_) {
-    if (!slot.before)
-      continue;
-    const bool is_ours = load(slot.place) == reinterpret_cast<void *>(replacement_);
-    if (is_ours && write(slot, slot.before))
-      slot.before = nullptr;
-    else
-      is_whole = false;
-  }
-  if (is_whole)
-    replacement_ = nullptr;
+  bool is_whole = !slots_.empty();
+  for (const Slot &slot : slots_)
+    is_whole &= write(slot, reinterpret_cast<void *>(replacement));
+  return is_whole;
 }
 
 } // namespace proton

@@ -20,20 +20,15 @@ public:
   bool is_empty() const { return slots_.empty(); }
   /// What the calls reach now. Null where the loader cannot tell.
   Function target() const;
-  /// Has the calls reach `replacement` from now on; threads may call meanwhile. False where a slot
-  /// cannot be written: those before are put back.
+  /// Has the calls reach `replacement` from now on, for good: another tool that takes the place
+  /// later calls it as what it found there. Threads may call meanwhile. False: a slot cannot be
+  /// written.
   bool replace(Function replacement);
-  /// Puts the earlier targets back. Where another tool took a slot since, it may still call the
-  /// replacement, which then stays.
-  void restore();
-  /// Whether calls may reach the replacement.
-  bool is_replaced() const { return replacement_ != nullptr; }
 
 private:
   struct Slot {
     void **place = nullptr;
     bool is_read_only = false; ///< the loader made it so once it was filled
-    void *before = nullptr;
   };
 
   static bool write(const Slot &slot, void *value);
@@ -42,7 +37,6 @@ private:
   std::string path_;
   std::string symbol_;
   std::vector<Slot> slots_;
-  Function replacement_ = nullptr;
 };
 
 } // namespace proton

@@ -108,7 +108,19 @@ const Library *loaded_library() {
   return nullptr;
 }
 
-ImportSlots g_reports, g_failures;
+/// Has the library's reports come here. Once and for good: what another tool finds here later, it
+/// goes on to call.
+bool install(const Library &library) {
+  ImportSlots reports = ImportSlots::find(library.file_name, kReport);
+  ImportSlots failures = ImportSlots::find(library.file_name, kReportFailure);
+  g_device_kind.store(library.device_kind);
+  // Before a call can reach the replacement.
+  g_report.store(reinterpret_cast<Report>(reports.target()));
+  g_report_failure.store(reinterpret_cast<ReportFailure>(failures.target()));
+  if (g_report_failure.load()) // else no error is known
+    failures.replace(reinterpret_cast<ImportSlots::Function>(on_failure));
+  return g_report.load() && reports.replace(reinterpret_cast<ImportSlots::Function>(on_report));
+}
 
 } // namespace
 
@@ -120,34 +132,15 @@ TorchMemory &TorchMemory::instance() {
 bool TorchMemory::is_loaded() { return loaded_library() != nullptr; }
 
 bool TorchMemory::watch(RecordSink &sink) {
-  if (g_reports.is_replaced()) { // another watch goes on, or another tool kept this one's place
-    if (!g_failures.is_replaced())
-      g_failures.replace(reinterpret_cast<ImportSlots::Function>(on_failure));
-    g_sink.store(&sink, std::memory_order_release);
-    return true;
-  }
   const Library *library = loaded_library();
   if (!library)
     return false;
-  g_reports = ImportSlots::find(library->file_name, kReport);
-  g_failures = ImportSlots::find(library->file_name, kReportFailure);
-  g_device_kind.store(library->device_kind);
-  // Before a call can reach the replacement; it stays, for calls that are under way at the end.
-  g_report.store(reinterpret_cast<Report>(g_reports.target()));
-  g_report_failure.store(reinterpret_cast<ReportFailure>(g_failures.target()));
-  g_sink.store(&sink, std::memory_order_release);
-  if (!g_reports.replace(reinterpret_cast<ImportSlots::Function>(on_report))) {
-    g_sink.store(nullptr);
-    return false;
-  }
-  g_failures.replace(reinterpret_cast<ImportSlots::Function>(on_failure)); // else none is known
-  return true;
+  static const bool is_installed = install(*library);
+  if (is_installed)
+    g_sink.store(&sink, std::memory_order_release);
+  return is_installed;
 }
 
-void TorchMemory::unwatch() {
-  g_sink.store(nullptr);
-  g_reports.restore();
-  g_failures.restore();
-}
+void TorchMemory::unwatch() { g_sink.store(nullptr); }
 
 } // namespace proton

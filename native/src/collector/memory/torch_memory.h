@@ -16,9 +16,10 @@ public:
 
   /// Whether torch was loaded with an allocator of a device.
   static bool is_loaded();
-  /// Records changes from now on, to the newest sink. False: the libraries do not call that
+  /// Records changes from now on, to the newest sink. False: the library does not call that
   /// function, or it cannot be replaced.
   bool watch(RecordSink &sink);
+  /// Records no more; reports go their way through the replacement.
   void unwatch();
 };
 
