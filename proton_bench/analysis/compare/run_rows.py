@@ -178,7 +178,8 @@ class RunRows:
         frames: The name as it was recorded.
         identities: The name that counts.
         devices: The device, 0 for none.
-        signatures: Argument types, 0 where unknown.
+        signatures: Argument types of kernels, 0 where unknown. Rows above kernels are the same row
+            whatever shapes they were called with.
         codes: Hash of the compiled code, 0 where unknown.
         variants: The launch variant, -1 for none.
         kinds: `FrameKind` of each row.
@@ -290,17 +291,18 @@ class Interning:
                 is_line, np.array(found, dtype=np.int64)[profile.frames], identities
             )
         devices = self._devices(profile)
+        signatures = np.where(profile.kinds == FrameKind.KERNEL, facts[:, 0], 0)
         return RunRows(
             parents=profile.parents,
             frames=frames,
             identities=identities,
             devices=devices,
-            signatures=facts[:, 0],
+            signatures=signatures,
             codes=facts[:, 1],
             variants=facts[:, 2],
             kinds=profile.kinds,
             is_counted=has_line | is_step,
-            twins=_twins(profile, (frames, devices, facts[:, 0])),
+            twins=_twins(profile, (frames, devices, signatures)),
         )
 
     def _devices(self, profile: Profile) -> Integers:

@@ -248,6 +248,23 @@ def variants(*each: Variant) -> Profile:
     return builder.build()
 
 
+def called_with(*shapes: str) -> Profile:
+    builder = ProfileBuilder()
+    for shape in shapes:
+        op = builder.add(0, "aten::mm", FrameKind.OP, variant=Variant(signature=shape))
+        builder.add(op, "k", FrameKind.KERNEL, metrics={TIME: 1}, device=GPU)
+    return builder.build()
+
+
+def test_operators_are_the_same_rows_whatever_their_shapes() -> None:
+    tree = paired(called_with("f32[3]", "f32[4]"), called_with("f32[5]"))
+
+    assert states(tree) == {"aten::mm": "MATCHED", "aten::mm/k": "MATCHED"}
+    base, new = tree.variants_of(1)
+    assert base is None
+    assert new == Variant(signature="f32[5]")
+
+
 def test_variants_with_one_signature_are_one_row() -> None:
     shapes = [Variant("c", grid=(size, 1, 1), signature="*fp32") for size in (1, 2)]
     others = [Variant("c", signature="*fp16")]
