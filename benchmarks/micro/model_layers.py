@@ -2,9 +2,9 @@
 
 A model of 200 small modules runs on the CPU: a forward pass of modules that compute nothing, which
 shows the cost of a call, and a training step. Arms are fresh processes in turn: no session, a
-session with scopes alone, torch's global hooks that open and close a scope, layers, and layers with
-operators. Launches inside of a module are timed in one process, by sessions in turn. Times are
-those of the thread on a processor.
+session with scopes alone, torch's global hooks that open and close a scope, layers, layers with
+operators, and with their shapes. Launches inside of a module are timed in one process, by sessions
+in turn. Times are those of the thread on a processor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PASSES = 100
 STEPS = 10
 LAUNCHES = 20_000
 LAUNCH_ROUNDS = 25
-ARMS = ("none", "shadow", "hooks", "layers", "layers+ops")
+ARMS = ("none", "shadow", "hooks", "layers", "layers+ops", "layers+ops+shapes")
 BAR = "1.02"
 
 

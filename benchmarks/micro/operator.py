@@ -1,7 +1,8 @@
 """What the cpu backend adds to one torch operator: python -m benchmarks.micro.operator.
 
-A small operator is called in a loop: bare, recorded by the `cpu` backend below a scope, seen by the
-backend but left out, and under torch.profiler. Times are those of the thread on a processor.
+A small operator is called in a loop: bare, recorded by the `cpu` backend below a scope, with its
+shapes, seen by the backend but left out, and under torch.profiler. Times are those of the thread on
+a processor.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ CALLS = 1000
 
 
 @contextmanager
-def recorded(folder: str) -> Iterator[None]:
+def recorded(folder: str, context: str = "shadow") -> Iterator[None]:
     """Record with the cpu backend."""
-    number = proton.start(f"{folder}/profile", backend="cpu")
+    number = proton.start(f"{folder}/profile", backend="cpu", context=context)
     with proton.scope("scope"):
         yield
     proton.finalize(number)
@@ -67,7 +68,11 @@ def main() -> None:
         arms = {
             "bare": measured(nullcontext),
             "theirs": measured(lambda: profile(activities=[ProfilerActivity.CPU])),
+            "their shapes": measured(
+                lambda: profile(activities=[ProfilerActivity.CPU], record_shapes=True)
+            ),
             "ours": measured(lambda: recorded(folder)),
+            "our shapes": measured(lambda: recorded(folder, "shapes")),
             "left out": measured(lambda: left_out(folder)),
         }
         costs = rounds(arms, ROUNDS)
@@ -77,7 +82,9 @@ def main() -> None:
     }
     for name, what in (
         ("theirs", "torch.profiler adds"),
+        ("their shapes", "torch.profiler adds, with shapes"),
         ("ours", "the cpu backend adds, recorded"),
+        ("our shapes", "the cpu backend adds, with shapes"),
         ("left out", "the cpu backend adds, left out"),
     ):
         print_row(what, f"{median([each * 1e9 for each in added[name]]):.0f} ns")

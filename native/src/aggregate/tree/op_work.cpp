@@ -49,6 +49,20 @@ std::vector<long double> own_flops(const CallPathTree &tree) {
   return sums;
 }
 
+/// The kernel below each node, kernels themselves included: kRootNode for none, kNoNode for
+/// several.
+std::vector<NodeIndex> only_kernels(const std::vector<TreeNode> &nodes) {
+  std::vector<NodeIndex> found(nodes.size(), kRootNode);
+  for (size_t node = nodes.size(); node-- > 1;) {
+    if (nodes[node].kind == FrameKind::kKernel)
+      found[node] = static_cast<NodeIndex>(node);
+    NodeIndex &above = found[nodes[node].parent];
+    if (found[node] != kRootNode)
+      above = above == kRootNode ? found[node] : kNoNode;
+  }
+  return found;
+}
+
 } // namespace
 
 const MetricName &work_metric() {
@@ -94,11 +108,15 @@ void OpWork::publish(CallPathTree &tree) {
     is_named[node] = is_named[nodes[node].parent] || named[nodes[node].parent] > kLeastFlops;
   for (size_t node = named.size(); node-- > 1;)
     named[nodes[node].parent] += named[node];
+  std::vector<NodeIndex> kernels = only_kernels(nodes);
   std::map<Place, long double> wanted;
-  for (const auto &[place, amount] : sums_)
-    wanted[{place.first, is_named[place.first] || named[place.first] > kLeastFlops
-                             ? &derived_flops()
-                             : place.second}] += amount;
+  for (const auto &[place, amount] : sums_) {
+    NodeIndex node = place.first;
+    bool is_derived = is_named[node] || named[node] > kLeastFlops;
+    if (!is_derived && nodes[node].kind == FrameKind::kOp && kernels[node] != kNoNode)
+      node = kernels[node] == kRootNode ? node : kernels[node];
+    wanted[{node, is_derived ? &derived_flops() : place.second}] += amount;
+  }
   for (const auto &[place, amount] : written_)
     wanted.try_emplace(place, 0.0L);
   for (const auto &[place, amount] : wanted)

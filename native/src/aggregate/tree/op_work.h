@@ -27,7 +27,8 @@ public:
   void add(NodeIndex node, int64_t work) {
     ++counts_[uint64_t{node} << 32 | static_cast<uint32_t>(work)];
   }
-  /// Writes what is known by now into the tree, less what was written before. Where the program
+  /// Writes what is known by now into the tree, less what was written before: to the kernel of an
+  /// operator that has one, so that tables of kernels show it, else to the node. Where the program
   /// gave flops to a node above or below, these count, and the others go to `derived_flops`.
   void publish(CallPathTree &tree);
 

@@ -37,6 +37,8 @@ TorchObserver::Client client_of(const std::string &source) {
 
 /// Counts the work where the thread stands; under capture each launch of the graph does it.
 void count_work(int32_t work) noexcept {
+  if (work == kLostWork)
+    return Aggregator::instance().dropped({"flops of an operator: too many different shapes", 1});
   try {
     std::optional<WithoutPythonLock> unlocked;
     if (is_capturing()) // which waits for the aggregator's lock

@@ -219,7 +219,7 @@ int32_t intern_work(const std::string &name, const std::string &signature) {
       table.positions.try_emplace({name, signature}, static_cast<int32_t>(table.works.size()));
   if (is_new && table.works.size() == kMostWorks) {
     table.positions.erase(found);
-    return kNoWork;
+    return kLostWork;
   }
   if (is_new)
     table.works.push_back({name, signature});

@@ -43,6 +43,7 @@ void for_each_tensor(const void *record_function, const VisitTensor &visit);
 std::string inputs_text(const void *record_function, bool with_numbers);
 
 inline constexpr int32_t kNoWork = -1;
+inline constexpr int32_t kLostWork = -2; ///< there are too many already
 /// What the arguments of an operator make of it.
 struct OpInputs {
   int32_t variant = -1;    ///< as `intern_variant` numbers it

@@ -23,7 +23,7 @@ struct Tree {
   CallPathTree tree;
   NodeIndex op = tree.child(tree.child(kRootNode, Name("forward"), FrameKind::kScope),
                             Name("aten::mm"), FrameKind::kOp);
-  NodeIndex kernel = tree.child(op, Name("gemm"), FrameKind::kKernel);
+  NodeIndex kernel = kNoNode;
   OpWork work;
 };
 
@@ -44,6 +44,30 @@ TEST(work_is_written_once_it_is_known) {
   CHECK_EQ(value(at.tree, at.op, "flops16"), 150);
 }
 
+TEST(work_of_an_operator_with_one_kernel_is_that_of_the_kernel) {
+  Tree at;
+  set_work_value(1005, {&flops16(), 50});
+  at.work.add(at.op, 1005);
+  at.kernel = at.tree.child(at.op, Name("gemm"), FrameKind::kKernel);
+  at.work.publish(at.tree);
+  CHECK_EQ(value(at.tree, at.kernel, "flops16"), 50);
+  CHECK_EQ(value(at.tree, at.op, "flops16"), -1);
+  at.tree.child(at.op, Name("reduce"), FrameKind::kKernel); // nobody knows which did how much
+  at.work.publish(at.tree);
+  CHECK_EQ(value(at.tree, at.kernel, "flops16"), 0);
+  CHECK_EQ(value(at.tree, at.op, "flops16"), 50);
+}
+
+TEST(work_of_a_scope_stays_there) {
+  Tree at;
+  NodeIndex scope = at.tree.nodes()[at.op].parent;
+  set_work_value(1006, {&flops16(), 50});
+  at.kernel = at.tree.child(scope, Name("gemm"), FrameKind::kKernel);
+  at.work.add(scope, 1006);
+  at.work.publish(at.tree);
+  CHECK_EQ(value(at.tree, scope, "flops16"), 50);
+}
+
 TEST(work_without_a_formula_is_none) {
   Tree at;
   set_work_value(1001, {});
@@ -58,6 +82,7 @@ TEST(flops_that_the_program_gave_a_kernel_count_instead) {
   at.work.add(at.op, 1002);
   at.work.publish(at.tree);
   CHECK_EQ(value(at.tree, at.op, "flops16"), 50);
+  at.kernel = at.tree.child(at.op, Name("gemm"), FrameKind::kKernel);
   at.tree.metrics().add(at.kernel, "flops", Aggregation::kInclusive, int64_t{60}); // came later
   at.work.publish(at.tree);
   CHECK_EQ(value(at.tree, at.op, "flops16"), 0);

@@ -103,6 +103,7 @@ def test_decorated_coroutine_is_in_the_state_until_it_returns(tree: Tree) -> Non
         ("auto", "layers"),
         ("auto+ops", "layers+ops"),
         ("auto+python", "python+layers"),
+        ("shapes+layers", "layers+ops+shapes"),
         ("layers+layers", "layers"),
     ],
 )
