@@ -1,6 +1,7 @@
 #include "calltree/call_path_tree.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace proton {
 namespace {
@@ -49,6 +50,9 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
   return hash ^ (hash >> 32);
 }
+
+/// Not 0, which stands for all.
+uint64_t shapes_key(std::string_view shapes) { return std::hash<std::string_view>()(shapes) | 1; }
 
 Variant owned(const VariantRecord &record) {
   Variant variant;
@@ -115,25 +119,39 @@ NodeIndex CallPathTree::child(NodeIndex parent, const Name &name, FrameKind kind
   auto found = children_.find(key);
   if (found != children_.end())
     return found->second;
-  NodeIndex *first = nullptr;
-  if (kind == FrameKind::kKernel) {
-    first = &leaves_[ChildKey{parent, name.key(), 0}].first;
-    bool is_any = device == kNone && variant == kNone;
-    if (*first != kNoNode && is_any)
-      return *first;
-    if (*first != kNoNode && nodes_[*first].device == kNone && nodes_[*first].variant == kNone) {
-      // So far the leaf holds only metrics of the launch; this record names the device.
-      nodes_[*first].device = device;
-      nodes_[*first].variant = variant;
-      children_.emplace(key, *first);
-      return *first;
-    }
+  if (kind != FrameKind::kKernel) {
+    NodeIndex index = append(parent, name, kind, device, variant);
+    children_.emplace(key, index);
+    return index;
+  }
+  NodeIndex *any = &leaves_[ChildKey{parent, name.key(), 0}].first;
+  if (*any != kNoNode && device == kNone && variant == kNone)
+    return *any;
+  NodeIndex *alike = any; // of the same shapes
+  auto place = static_cast<size_t>(variant);
+  if (variant != kNone && place < variants_.size() && !variants_[place].signature.empty())
+    alike = &leaves_[ChildKey{parent, name.key(), shapes_key(variants_[place].signature)}].first;
+  for (NodeIndex *first : {alike, any}) {
+    if (*first == kNoNode || nodes_[*first].device != kNone || nodes_[*first].variant != kNone)
+      continue;
+    // So far the leaf holds only metrics of the launch; this record names the device.
+    nodes_[*first].device = device;
+    nodes_[*first].variant = variant;
+    children_.emplace(key, *first);
+    return *first;
   }
   NodeIndex index = append(parent, name, kind, device, variant);
-  if (first && *first == kNoNode)
-    *first = index;
+  for (NodeIndex *first : {alike, any})
+    *first = *first == kNoNode ? index : *first;
   children_.emplace(key, index);
   return index;
+}
+
+NodeIndex CallPathTree::kernel(NodeIndex parent, const Name &name, std::string_view shapes) {
+  NodeIndex &first = leaves_[ChildKey{parent, name.key(), shapes_key(shapes)}].first;
+  if (first == kNoNode)
+    first = append(parent, name, FrameKind::kKernel, kNone, kNone);
+  return first;
 }
 
 int32_t CallPathTree::variant(NodeIndex parent, const Name &name, const VariantRecord &record) {

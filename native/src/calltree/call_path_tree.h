@@ -118,6 +118,8 @@ public:
   /// first leaf of that name: metrics of a launch come before the record that names its device.
   NodeIndex child(NodeIndex parent, const Name &name, FrameKind kind, int32_t device = kNone,
                   int32_t variant = kNone);
+  /// The first kernel leaf of that name with these shapes, which metrics of a launch come to, too.
+  NodeIndex kernel(NodeIndex parent, const Name &name, std::string_view shapes);
   /// Sets the device of a node that is not a kernel leaf.
   void set_device(NodeIndex node, int32_t device) { nodes_[node].device = device; }
   /// Position of the variant for a leaf called `name` below `parent`. Limits the variants per path.
@@ -178,7 +180,8 @@ private:
   std::vector<TreeNode> nodes_;
   std::unordered_map<ChildKey, NodeIndex, ChildKeyHash> children_;
   std::vector<Variant> variants_;
-  std::unordered_map<ChildKey, Leaves, ChildKeyHash> leaves_; ///< kernels; key.rest is 0
+  std::unordered_map<ChildKey, Leaves, ChildKeyHash>
+      leaves_; ///< kernels; key.rest: by shapes, 0: all
   MetricColumns metrics_;
   std::vector<DeviceUse> device_use_;
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,6 +55,8 @@ def value_works() -> None:
         try:
             formulas = _Formulas()
             values = [formulas.value(name, signature) for name, signature in works]
+            for name, signature in formulas.refused.items():
+                say(f"note: no flops of some {name}: torch's formula refuses {signature}")
         except Exception as error:  # noqa: BLE001 - a torch with other formulas, or an end without imports
             say(f"note: no flops of operators: {type(error).__name__}: {error}")
             values = [None] * len(works)
@@ -69,6 +72,7 @@ class _Formulas:
         from torch.utils.flop_counter import flop_registry
 
         self._torch = torch
+        self.refused: dict[str, str] = {}  # the newest signature by operator
         self._formulas = {
             getattr(packet, "_qualified_op_name", ""): (packet, formula)
             for packet, formula in flop_registry.items()
@@ -84,18 +88,27 @@ class _Formulas:
         try:
             arguments = [self._made(each) for each in read_signature(signature)]
             packet, formula = self._formulas[name]
-            out = None
+            out, used = None, arguments
             if _State.needs_more.get(name, True):
                 with contextlib.suppress(Exception), self._torch.no_grad():
                     out = packet(*arguments)
-            flops = int(formula(*arguments, out_val=out))
+            else:  # without the tensor that `out=` gave
+                used = arguments[: self._parameters(formula)]
+            flops = int(formula(*used, out_val=out))
         except Exception:  # noqa: BLE001 - shapes that a formula is not made for
+            self.refused[name] = signature
             return None
         tensors = _tensors(arguments, self._torch.Tensor)
         dtype = next(tensors).dtype
         bits = dtype.itemsize * _BITS // (2 if dtype.is_complex else 1)
         width = next((width for width in _WIDTHS if width >= bits), _WIDTHS[-1])
         return f"flops{width}", flops
+
+    @staticmethod
+    def _parameters(formula: Any) -> int:
+        named = inspect.signature(formula).parameters.values()
+        plain = [each for each in named if each.kind is each.POSITIONAL_OR_KEYWORD]
+        return sum(each.name != "out_shape" for each in plain)
 
     def _made(self, argument: Any) -> Any:
         if isinstance(argument, tuple):

@@ -131,3 +131,26 @@ TEST(devices_and_variants_past_65_536_are_distinguished) {
   CHECK(leaf(1, 0) != leaf(1, 65536));
   CHECK(leaf(65536, 0) == leaf(65536, 0));
 }
+
+TEST(metrics_of_a_launch_come_to_the_kernel_of_the_same_shapes) {
+  CallPathTree tree;
+  Name name("k");
+  NodeIndex small = tree.kernel(kRootNode, name, "f32[2]");
+  NodeIndex large = tree.kernel(kRootNode, name, "f32[8]");
+  CHECK(small != large);
+  VariantRecord record;
+  record.grid[0] = 4;
+  record.signature = "f32[8]";
+  int32_t variant = tree.variant(kRootNode, name, record);
+  CHECK_EQ(tree.child(kRootNode, name, FrameKind::kKernel, 0, variant), large);
+  CHECK_EQ(tree.kernel(kRootNode, name, "f32[8]"), large);
+  record.grid[0] = 2; // another kernel of the same shapes
+  NodeIndex other =
+      tree.child(kRootNode, name, FrameKind::kKernel, 0, tree.variant(kRootNode, name, record));
+  CHECK(other != large && other != small);
+  CHECK_EQ(tree.kernel(kRootNode, name, "f32[8]"), large);
+  record.signature = "f32[2]";
+  CHECK_EQ(
+      tree.child(kRootNode, name, FrameKind::kKernel, 0, tree.variant(kRootNode, name, record)),
+      small);
+}

@@ -129,7 +129,7 @@ def test_kernels_have_the_shapes_of_their_tensors(tmp_path: Path, fakes: FakeBac
     kernel = Loaded()
 
     def run(*tensors: Any) -> None:
-        metadata = kernel.launch_metadata((2,), 0, None, *tensors, 5, 64)
+        metadata = kernel.launch_metadata((2,), 0, *tensors, 5, 64)
         HookManager.enter(metadata)
         native.emit_kernel(native.emit_launch(), "k", 100, 110, "CUDA", 0, 0)
         HookManager.exit(metadata)
@@ -137,21 +137,19 @@ def test_kernels_have_the_shapes_of_their_tensors(tmp_path: Path, fakes: FakeBac
     small, large = torch.empty(2, 4), torch.empty(8, dtype=torch.bfloat16)
     for tensors in ((small, large), (large, large), (small, large)):
         run(*tensors)
-    launch(kernel, 5)
     proton.finalize(session, "proton")
 
     profile = proton.open_profile(tmp_path / "x.proton")
-    counts = profile.columns["count"]
-    found = {
-        each.signature if (each := profile.variant(row)) else "": int(counts.values[row])
+    counts, asked = profile.columns["count"].values, profile.columns["code_bytes"].values
+    found = [
+        (profile.variant(row).signature, counts[row], asked[row])
         for row in range(len(profile))
-        if profile.name(row) == "k" and counts.valid[row]
-    }
-    assert found == {
-        "f32[2,4], bf16[8], BLOCK=64": 2,
-        "bf16[8], bf16[8], BLOCK=64": 1,
-        "": 1,
-    }
+        if profile.name(row) == "k"
+    ]
+    assert sorted(found) == [
+        ("bf16[8], bf16[8], BLOCK=64", 1, 2 * 128),
+        ("f32[2,4], bf16[8], BLOCK=64", 2, 2 * 2 * 128),
+    ]
 
 
 def test_flops_of_own_metadata_win(

@@ -162,6 +162,8 @@ NodeIndex SessionTree::child_of(CallPathTree &tree, NodeIndex above,
                                 const ContextNode &frame) const {
   FrameKind kind = frame.kind == FrameKind::kContextOp ? FrameKind::kOp : frame.kind;
   const VariantRecord *record = has(ContextSource::kShapes) ? find_variant(frame.variant) : nullptr;
+  if (record && kind == FrameKind::kKernel)
+    return tree.kernel(above, frame.name, record->signature);
   int32_t variant = record ? tree.variant(above, frame.name, *record) : kNone;
   return tree.child(above, frame.name, kind, kNone, variant);
 }
@@ -625,7 +627,7 @@ void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const 
   if (is_work)
     return target.work.add(node, std::get<int64_t>(metric.value));
   if (const ContextNode *named = naming_frame(place.at->shadow)) // they are that kernel's
-    node = target.tree.child(node, named->name, FrameKind::kKernel);
+    node = child_of(target.tree, node, *named);
   target.tree.metrics().add(node, *metric.metric, metric.value);
 }
 

@@ -150,6 +150,35 @@ def test_flops_have_the_width_of_what_is_computed(tmp_path: Path) -> None:
     assert flops(recorded(tmp_path, run)) == {"flops64": 128, "flops16": 128}
 
 
+def test_products_into_a_given_tensor_count(tmp_path: Path) -> None:
+    a, b = torch.ones(2, 4, 4), torch.ones(4, 4)
+
+    def run() -> None:
+        torch.addmm(b[0], b, b, out=torch.empty(4, 4))
+        torch.bmm(a, a, out=torch.empty(2, 4, 4))
+        torch.baddbmm(a, a, a, out=torch.empty(2, 4, 4))
+        torch.mm(b, b, out=torch.empty(4, 4))
+
+    assert flops(recorded(tmp_path, run)) == {"flops32": 128 * (1 + 2 + 2 + 1)}
+
+
+def test_an_operator_that_a_formula_refuses_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from torch.utils.flop_counter import flop_registry
+
+    def refuse(*_shapes: object, out_val: object = None) -> int:
+        raise AssertionError(str(out_val))
+
+    monkeypatch.setitem(flop_registry, torch.ops.aten.bmm, refuse)
+    a, b = torch.ones(3, 4, 4), torch.ones(4, 4)
+
+    profile = recorded(tmp_path, lambda: (torch.bmm(a, a), b @ b))
+
+    assert flops(profile) == {"flops32": 128}
+    assert "aten::bmm" in capfd.readouterr().err
+
+
 def test_flops_given_to_a_scope_count_instead(tmp_path: Path) -> None:
     a = torch.ones(4, 4)
 
