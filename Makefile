@@ -2,7 +2,7 @@
 # check: lint, and the unit tests of changed rooms.     nightly: all sweeps, long hunts for races, the fuzzer, drop-ins.
 # sanitize: native tests under TSan, as test runs them under ASan and UBSan.
 # lint: what CI checks without running code.
-# fuzz: changed files for every reader, for SECONDS on JOBS cores: docs/explanation/reliability.md.
+# fuzz: changed files for every reader, for SECONDS on JOBS cores: CONTRIBUTING.md.
 # docs: the pages in build/docs.                      matrix: one row of docs/reference/versions.md, as ROW=pandas-3.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
 # lock: requirements.txt and requirements-demo.txt, the hashes of constraints.txt.
