@@ -41,6 +41,7 @@ class _Shared:
     size: int = 0
     calls: int = 0
     bytes: float = 0.0
+    from_start: bool = True
     ranks: set[int] = field(default_factory=set)
     times: dict[int, dict[int, _Times]] = field(default_factory=dict)  # by number, then rank
 
@@ -97,6 +98,7 @@ def _collect(shared: dict[tuple[str, str], _Shared], rank: int, profile: Profile
         each.calls = max(each.calls, number_of(kind.get("calls")))
         ended = max(number_of(kind.get("ended")), 1)
         each.bytes = max(each.bytes, number_of(kind.get("bytes")) / ended)
+        each.from_start &= facts.get("from_start") is True
         known.append(each)
     calls = facts.get("calls")
     names = ("kind", "number", "start_ns", "took_ns")
@@ -156,7 +158,9 @@ def _compared(
         bytes=shared.bytes,
         time_ns=float(median(took)) if took else 0.0,
     )
-    if len(ranks) < 2 or not group or not meets(name):
+    # Without a common clock only numbers tell calls apart: they must count from the first one.
+    are_numbered = error_ns is None or shared.from_start
+    if len(ranks) < 2 or not group or not meets(name) or not are_numbered:
         return operation
     shift = np.array([offsets[rank] for rank in ranks])
     table = np.array(
@@ -169,7 +173,7 @@ def _compared(
     ).reshape(-1, len(ranks), 2)
     starts, ends = table[:, :, 0] + shift, table[:, :, 1] + shift
     # Else the numbers of the ranks are not of the same call: one began to record later.
-    slack = 0.0 if error_ns is None else np.inf
+    slack = 0.0 if error_ns is None else 2 * error_ns
     are_same = starts.max(axis=1, initial=-np.inf) <= ends.min(axis=1, initial=np.inf) + slack
     starts, ends = starts[are_same], ends[are_same]
     if len(starts) < _FEWEST:

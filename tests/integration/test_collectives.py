@@ -202,3 +202,37 @@ def test_a_slow_link_is_named(tmp_path: Path) -> None:
 
     assert finding["text"].startswith("transfers to rank 3 (in a ring from rank 2) run at 0.")
     assert "gloo:all_gather" in finding["text"]
+
+
+def test_sessions_of_one_process_have_their_own_calls(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        source(
+            """
+            import sys, torch, torch.distributed as dist
+            import proton_bench as proton
+
+            dist.init_process_group(
+                "gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1
+            )
+            values = torch.ones(8)
+            for name, calls in (("a", 3), ("b", 2)):
+                session = proton.start(name, context="layers", backend="cpu")
+                for _ in range(calls):
+                    dist.all_reduce(values)
+                proton.finalize(session, "proton")
+                dist.all_reduce(values)
+            dist.destroy_process_group()
+            """
+        )
+    )
+
+    subprocess.run(
+        [sys.executable, "train.py", str(tmp_path / "store")],
+        cwd=tmp_path, env={**os.environ, **ENVIRONMENT}, check=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+
+    counts = [all_reduce_of(tmp_path / f"{name}.proton").calls for name in "ab"]
+    facts = [read_profile(tmp_path / f"{name}.proton").provenance["collectives"] for name in "ab"]
+    assert counts == [3, 2]
+    assert [each["from_start"] for each in facts] == [False, False]
+    assert all_reduce_of(tmp_path / "b.proton").bytes == 4 * 8

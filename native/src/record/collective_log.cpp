@@ -47,36 +47,33 @@ Collective CollectiveLog::begin(std::string_view name, std::string_view group, u
   call.kind = static_cast<uint32_t>(known - kinds.begin());
   call.number = numbers_[counted]++;
   call.bytes = bytes;
-  ++known->calls;
   call.start_ns = monotonic_ns();
+  std::vector<Collective> &calls = contents_.calls;
+  auto is_listed = [this](const Collective &each) { return each.number % contents_.every == 0; };
+  while (is_listed(call) && calls.size() >= kMost) {
+    contents_.every *= 2;
+    std::erase_if(calls, [&](const Collective &each) { return !is_listed(each); });
+  }
+  if (is_listed(call))
+    calls.push_back(call);
   return call;
 }
 
 void CollectiveLog::end(Collective call) noexcept {
-  if (call.end_ns == 0)
-    call.end_ns = monotonic_ns();
+  call.end_ns = monotonic_ns();
   std::lock_guard lock(mutex_);
-  try {
-    keep(call);
-  } catch (...) { // no memory: the call counts as one without an end
-  }
+  set_times(call);
 }
 
-void CollectiveLog::keep(const Collective &call) {
+void CollectiveLog::set_times(const Collective &call) noexcept {
   std::vector<Collective> &calls = contents_.calls;
-  if (call.number % contents_.every == 0) {
-    while (calls.size() >= kMost) {
-      contents_.every *= 2;
-      std::erase_if(calls,
-                    [&](const Collective &each) { return each.number % contents_.every != 0; });
-    }
-    if (call.number % contents_.every == 0)
-      calls.push_back(call);
-  }
-  Kind &kind = contents_.kinds.at(call.kind);
-  ++kind.ended;
-  kind.bytes += call.bytes;
-  kind.total_ns += call.end_ns - call.start_ns;
+  auto listed = std::find_if(calls.rbegin(), calls.rend(), [&](const Collective &each) {
+    return each.number == call.number && each.kind == call.kind;
+  });
+  if (listed == calls.rend())
+    return;
+  listed->start_ns = call.start_ns;
+  listed->end_ns = call.end_ns;
 }
 
 void CollectiveLog::launched(const Collective &call, uint64_t correlation_id) noexcept {
@@ -84,7 +81,7 @@ void CollectiveLog::launched(const Collective &call, uint64_t correlation_id) no
   try {
     if (launched_.size() < kMostLaunched)
       launched_.insert_or_assign(correlation_id, call);
-  } catch (...) { // no memory: as above
+  } catch (...) { // no memory: its end stays unknown
   }
 }
 
@@ -97,10 +94,7 @@ void CollectiveLog::ran(uint64_t correlation_id, int64_t start_ns, int64_t end_n
   launched_.erase(found);
   call.start_ns = start_ns;
   call.end_ns = end_ns;
-  try {
-    keep(call);
-  } catch (...) { // as above
-  }
+  set_times(call);
 }
 
 CollectiveLog::Contents CollectiveLog::contents() const {
@@ -108,10 +102,10 @@ CollectiveLog::Contents CollectiveLog::contents() const {
   return contents_;
 }
 
-void CollectiveLog::clear() noexcept {
+void CollectiveLog::forget_calls() noexcept {
   std::lock_guard lock(mutex_);
-  contents_ = {};
-  numbers_.clear();
+  contents_.every = 1;
+  contents_.calls.clear();
   launched_.clear();
 }
 

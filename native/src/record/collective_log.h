@@ -17,27 +17,23 @@ struct Collective {
   uint64_t number = 0; ///< of the calls of its group, from 0: the same on all ranks
   uint64_t bytes = 0;  ///< that this rank gave; 0: unknown, or none
   int64_t start_ns =
-      0; ///< when the rank came: the call, or on a device its kernel; CLOCK_MONOTONIC
-  int64_t end_ns = 0;
+      0;              ///< when the rank came: the call, or on a device its kernel; CLOCK_MONOTONIC
+  int64_t end_ns = 0; ///< 0: unknown
 };
 
 /// The one of the process. All functions: [any thread].
 class CollectiveLog {
 public:
-  /// Calls of one operation in one group.
+  /// One operation in one group.
   struct Kind {
     std::string name;   ///< with its backend, e.g. "gloo:all_reduce"
     std::string group;  ///< as the program's library names it; "": unknown
     uint32_t ranks = 0; ///< in the group; 0: unknown
-    uint64_t calls = 0;
-    uint64_t ended = 0;   ///< of these: those whose end is known
-    uint64_t bytes = 0;   ///< of those that ended
-    int64_t total_ns = 0; ///< the same
   };
   struct Contents {
     uint64_t every = 1; ///< calls with numbers that this divides are listed
     std::vector<Kind> kinds;
-    std::vector<Collective> calls; ///< ended ones, in the order of their ends
+    std::vector<Collective> calls; ///< in the order of their begins
   };
 
   static CollectiveLog &instance();
@@ -50,14 +46,14 @@ public:
   /// A kernel ran; does nothing unless it was launched for a collective.
   void ran(uint64_t correlation_id, int64_t start_ns, int64_t end_ns) noexcept;
   Contents contents() const;
-  /// For tests.
-  void clear() noexcept;
+  /// Forgets the calls of before. Their numbers go on.
+  void forget_calls() noexcept;
 
   static constexpr size_t kMost = 4096;
 
 private:
   CollectiveLog();
-  void keep(const Collective &call);
+  void set_times(const Collective &call) noexcept;
 
   mutable std::mutex mutex_;
   Contents contents_;

@@ -26,6 +26,8 @@ class Groups:
         self._known: dict[str, dict[str, Any]] = {}
         self._module: Any = None
         self._rank: dict[str, int] = {}
+        self._has_joined = False
+        self.is_whole = False  # calls were numbered from the first one on
 
     def watch(self, joined: Callable[[], None]) -> Callable[[], None]:
         """Call back once this process has joined a job; return what stops that.
@@ -39,7 +41,8 @@ class Groups:
             if group is None:
                 self.note()  # the maps are cleared next
             original[0](group)
-            if group is not None:
+            if group is not None and not self._has_joined:
+                self._has_joined = self.is_whole = True
                 joined()
 
         def watch(module: Any) -> None:
@@ -48,12 +51,15 @@ class Groups:
                 original.append(module._update_default_pg)
                 module._update_default_pg = update
                 if module.is_initialized():
+                    self._has_joined = True
                     joined()
 
         waiting = ImportCallback(_MODULE, watch)
 
         def unwatch() -> None:
             waiting.cancel()
+            self.note()
+            self._has_joined = self.is_whole = False
             if original and self._module._update_default_pg is update:
                 self._module._update_default_pg = original[0]
 
@@ -62,7 +68,7 @@ class Groups:
     def note(self) -> None:
         """Note the groups that exist now."""
         with contextlib.suppress(Exception):  # a torch with other internals
-            if self._module is None or not self._module.is_initialized():
+            if not self._has_joined or not self._module.is_initialized():
                 return
             self._rank = {
                 "rank": self._module.get_rank(),
@@ -78,6 +84,12 @@ class Groups:
                         "ranks": ranks if len(ranks) <= _MOST_RANKS else [],
                         "backend": str(world.pg_map[group][0]),
                     }
+
+    def forget(self) -> None:
+        """Forget all, in a forked child: it is no rank."""
+        self._known.clear()
+        self._rank = {}
+        self._has_joined = self.is_whole = False
 
     def rank_facts(self) -> dict[str, int]:
         """Return ``rank`` and ``world_size`` in the job, {} if this process never joined one."""
@@ -101,20 +113,26 @@ def collective_facts(began_ns: int, ended_ns: int) -> dict[str, Any]:
         ended_ns: Its end.
     """
     contents = native.collectives()
-    known = groups.all()
-    kinds = [_kind(each, known) for each in contents["kinds"]]
-    calls = [each for each in contents["calls"] if began_ns <= each[3] and each[4] <= ended_ns]
-    if not kinds:
+    every, known = contents["every"], groups.all()
+    calls = [each for each in contents["calls"] if began_ns <= each[3] <= ended_ns]
+    if not calls:
         return {}
+    kinds = [_kind(each, known) for each in contents["kinds"]]
     columns: list[list[int]] = [[] for _ in _COLUMNS]
     for kind, number, size, start_ns, end_ns in calls:
-        for column, value in zip(
-            columns, (kind, number, size, start_ns, end_ns - start_ns), strict=True
-        ):
-            column.append(value)
+        has_ended = start_ns <= end_ns <= ended_ns
+        counts = {"calls": 1, "ended": 0}
+        if has_ended:
+            row = (kind, number, size, start_ns, end_ns - start_ns)
+            for column, value in zip(columns, row, strict=True):
+                column.append(value)
+            counts |= {"ended": 1, "total_ns": end_ns - start_ns}
+        for name, value in (counts | {"bytes": size}).items():
+            kinds[kind][name] = kinds[kind].get(name, 0) + value * every
     return {
         "collectives": {
-            "every": contents["every"],
+            "every": every,
+            "from_start": groups.is_whole,
             "kinds": kinds,
             "groups": known,
             "calls": dict(zip(_COLUMNS, columns, strict=True)),

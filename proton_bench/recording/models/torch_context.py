@@ -68,13 +68,11 @@ class TorchContext:
         if marks_steps or "layers" in wanted:
             wanted |= {"steps"}
         wanted |= {"memory"} if memory else set()
-        if wanted:
-            wanted |= {"loaders"}
-            wanted |= {"compilations"} if compilations and not is_dormant else set()
-        if not is_dormant:
-            wanted |= {"collectives"}
         if not wanted:
             return
+        wanted |= {"loaders"}
+        if not is_dormant:
+            wanted |= {"collectives", "compilations"} if compilations else {"collectives"}
         self._is_probed_early = is_dormant and bool(sources)
         self._holders[session] = wanted
         if self._torch is not None:
@@ -94,6 +92,7 @@ class TorchContext:
     def forget_after_fork(self) -> None:
         """In a forked child: no session lives, and what is attached does nothing until one does."""
         self._holders.clear()
+        groups.forget()
 
     def wants(self, source: str) -> bool:
         """Whether a session wants ``layers``, ``ops`` or ``shapes``."""
@@ -136,17 +135,14 @@ class TorchContext:
         """Observe backends once there is a process group; return what undoes that."""
 
         def joined() -> None:
-            verdict = self._probed(torch)
-            layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
-            reason = verdict.reason
-            if not reason:
-                read_inputs(verdict.inputs)  # their tensors; without, bytes are unknown
-                native.find_comm_groups()
-            if not reason and not native.follow_torch("collectives", *layout):
-                reason = "it lacks the symbols"
+            try:
+                reason = self._observe_collectives(torch)
+            except Exception as error:  # noqa: BLE001 - the program's call must not fail because of us
+                reason = f"{type(error).__name__}: {error}"
             if reason and not self._has_told:
                 say(f"note: no collectives: torch cannot be observed natively, {reason}")
 
+        native.forget_collectives()  # of earlier sessions
         stop = groups.watch(joined)
 
         def undo() -> None:
@@ -154,6 +150,16 @@ class TorchContext:
             native.leave_torch("collectives")
 
         return undo
+
+    def _observe_collectives(self, torch: ModuleType) -> str:
+        """Return why they are not observed, "" if they are."""
+        verdict = self._probed(torch)
+        if verdict.reason:
+            return verdict.reason
+        read_inputs(verdict.inputs)  # their tensors; without, bytes are unknown
+        native.find_comm_groups()
+        layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
+        return "" if native.follow_torch("collectives", *layout) else "it lacks the symbols"
 
     def _observe(self, torch: ModuleType, sources: frozenset[str]) -> None:
         verdict = self._probed(torch)

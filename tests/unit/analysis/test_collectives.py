@@ -53,6 +53,7 @@ def member(
     facts = {
         "collectives": {
             "every": 1,
+            "from_start": True,
             "kinds": [kind(len(calls), name=name, group=group)],
             "calls": dict(zip(names, map(list, columns), strict=True)),
         },
@@ -170,6 +171,18 @@ def test_clocks_of_hosts_are_aligned_by_the_ends_of_calls() -> None:
     assert operation.clock_error_ns == 0
     assert operation.late[2] >= 18
     assert operation.late_ns[2] == pytest.approx(12 * MS, rel=0.01)
+
+
+def test_hosts_are_not_compared_where_a_rank_does_not_number_from_the_first_call() -> None:
+    members = [replace(each, origin=replace(each.origin, host=each.source)) for each in job(late)]
+    facts = members[3].profile.provenance.to_plain()  # type: ignore[union-attr]
+    facts["collectives"]["from_start"] = False
+    profile = replace(members[3].profile, provenance=Provenance(facts))  # type: ignore[type-var]
+
+    (whole,) = compare_collectives(members)
+    (operation,) = compare_collectives([*members[:3], replace(members[3], profile=profile)])
+
+    assert (whole.compared, operation.compared, operation.calls) == (20, 0, 20)
 
 
 def test_calls_that_do_not_overlap_are_of_different_numbers_and_not_compared() -> None:

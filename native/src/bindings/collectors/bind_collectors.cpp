@@ -78,7 +78,8 @@ void enter_kernel(const py::str &name, const py::object &variant) {
   begin_kernel(PythonText(name.ptr(), "name").text(), record ? intern_variant(*record) : -1);
 }
 
-/// The collectives of this process so far; a call is (kind, number, bytes, start and end in ns).
+/// The collectives of this process so far; a call is (kind, number, bytes, start and end in
+/// ns, 0: unknown).
 py::dict collectives() {
   CollectiveLog::Contents contents = CollectiveLog::instance().contents();
   py::list kinds;
@@ -87,10 +88,6 @@ py::dict collectives() {
     kind["name"] = each.name;
     kind["group"] = each.group;
     kind["ranks"] = each.ranks;
-    kind["calls"] = each.calls;
-    kind["ended"] = each.ended;
-    kind["bytes"] = each.bytes;
-    kind["total_ns"] = each.total_ns;
     kinds.append(kind);
   }
   py::list calls;
@@ -266,6 +263,7 @@ void bind_collectors(py::module_ &module) {
   module.def("probe_torch", &probe_torch);
   module.def("record_operator", &record_operator);
   module.def("collectives", &collectives);
+  module.def("forget_collectives", [] { CollectiveLog::instance().forget_calls(); });
 }
 
 } // namespace proton
