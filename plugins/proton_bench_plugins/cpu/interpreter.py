@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from proton_bench import _native
 from proton_bench.recording.kernels import interpreted_kernel
 from proton_bench_plugins.patch import Patch
 
@@ -127,7 +128,9 @@ def code_hash(function: Callable[..., Any]) -> str:
 def _type(value: object) -> str:
     dtype = getattr(value, "dtype", None)
     if dtype is not None:
-        return "*" + str(dtype).rpartition(".")[2]
+        kind = "*" + str(dtype).rpartition(".")[2]
+        shape = getattr(value, "shape", ()) if _native.are_inputs_read() else ()
+        return f"{kind}[{','.join(map(str, shape))}]" if shape else kind
     if value is None:
         return "none"
     if isinstance(value, bool):

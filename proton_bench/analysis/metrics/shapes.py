@@ -26,7 +26,9 @@ def _has_any(profile: Profile) -> bool:
 
 def _values(profile: Profile, name: str) -> MetricValues:
     if not _has_any(profile):
-        raise MetricError(f"metric {name!r} was not recorded: proton run -c shapes records it")
+        raise MetricError(
+            f"metric {name!r} is not in this file: proton run -c shapes records it in .proton files"
+        )
     texts = np.array([*(each.signature for each in profile.variants), ""], dtype=object)
     found = texts[profile.variant_rows]
     return MetricValues(

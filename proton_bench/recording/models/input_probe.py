@@ -110,7 +110,7 @@ class InputProbe:
         if tags is None or sizes is None or dtype is None or pointer is None:
             return None
         return {
-            "offsets": [arguments, sizes, dtype, elements, pointer],
+            "offsets": [arguments, sizes, dtype, elements, pointer, *self._meta()],
             "tags": tags,
             "dtypes": sorted(dtypes.items()),
         }
@@ -121,6 +121,31 @@ class InputProbe:
         tensors = [torch.empty(2), torch.nn.Parameter(torch.empty(3)), torch.empty(4)[1:]]
         self._alive.append(tensors)
         return tensors
+
+    def _meta(self) -> tuple[int, int]:
+        """Return where a tensor says that it has no memory, and how; (0, 0) if unknown."""
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        with FakeTensorMode():  # of another device, but without memory
+            none = [torch.empty(2), torch.empty(3, 5)]
+        shapes = ((2,), (3, 5), ())
+        none += [torch.empty(shape, device="meta") for shape in shapes]
+        some = [torch.empty(shape, dtype=torch.float64) for shape in shapes] + self._objects()
+        self._alive += [none, some]
+        read = [
+            [struct.pack(f"<{len(words)}Q", *words) for words in map(self._tensor_words, each)]
+            for each in (none, some)
+        ]
+        found = []
+        for at in range(_WORD, min(len(words) for each in read for words in each)):
+            without, with_memory = ({words[at] for words in each} for each in read)
+            if len(without) == len(with_memory) == 1 and without != with_memory:
+                found.append((at, without.pop()))
+        return found[0] if len(found) == 1 else (0, 0)
+
+    def _tensor_words(self, tensor: Any) -> list[int]:
+        return self._words(tensor._cdata, _TENSOR_WORDS)
 
     def _pointers(self, tensor: Any) -> dict[int, _Read]:
         """Return where the Python object points to its tensor."""
@@ -142,7 +167,7 @@ class InputProbe:
                 except (RuntimeError, TypeError):
                     continue  # one that has no tensors by itself
                 self._alive.append(alike)
-                words = [self._words(each._cdata, _TENSOR_WORDS) for each in alike]
+                words = [self._tensor_words(each) for each in alike]
                 bytes_of[name] = [struct.pack(f"<{len(each)}Q", *each) for each in words]
         places = range(_WORD, min(map(len, (each[0] for each in bytes_of.values()))), 2)
         codes = {at: _codes(bytes_of, at) for at in places}
@@ -154,7 +179,7 @@ class InputProbe:
 
     def _sizes(self, tensor: Any) -> Iterable[int]:
         shape = list(tensor.shape)
-        words = self._words(tensor._cdata, _TENSOR_WORDS)
+        words = self._tensor_words(tensor)
         for at in range(1, len(words) - _INLINE):
             behind = words[at + 1 : at + 1 + len(shape)]
             if len(shape) > _INLINE:

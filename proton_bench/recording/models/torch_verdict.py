@@ -23,7 +23,7 @@ from proton_bench import _native
 from proton_bench.recording.models import torch_probe
 from proton_bench.support.files import write_file
 
-VERSION = 4  # of the test: a new version invalidates stored results
+VERSION = 5  # of the test: a new version invalidates stored results
 TIMEOUT_S = 60.0
 # These depend on the library; others, such as a kill for lack of memory, do not.
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}

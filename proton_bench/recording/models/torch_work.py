@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import contextlib
 import inspect
 import re
@@ -38,10 +39,14 @@ def read_inputs(layout: Mapping[str, Any] | None) -> bool:
     """
     if layout is None:
         return False
+    if _State.needs_more:
+        return True  # as before
     operators = [(name, needs_more) for name, needs_more in layout["operators"]]
     _State.needs_more = dict(operators)
     dtypes, tensor = dict(layout["dtypes"]), sys.modules["torch"].Tensor
     native.read_torch_inputs(layout["offsets"], layout["tags"], dtypes, operators, tensor)
+    # Torch's own handlers, which are older and so run later, take kernels of meta tensors away.
+    atexit.register(value_works)
     return True
 
 
@@ -51,7 +56,7 @@ def value_works() -> None:
     if not works or "torch" not in sys.modules:
         return
     values: list[tuple[str, int] | None] = []
-    with own_operators():
+    with own_operators(), _without_modes():
         try:
             formulas = _Formulas()
             values = [formulas.value(name, signature) for name, signature in works]
@@ -62,6 +67,16 @@ def value_works() -> None:
             values = [None] * len(works)
     native.set_work_values(_State.valued, values)
     _State.valued += len(works)
+
+
+def _without_modes() -> contextlib.AbstractContextManager[object]:
+    """Return what keeps modes of the program, such as its own FlopCounterMode, from seeing ours."""
+    try:
+        from torch.utils._python_dispatch import _disable_current_modes
+    except ImportError:  # a torch without it
+        return contextlib.nullcontext()
+    modes: contextlib.AbstractContextManager[object] = _disable_current_modes()
+    return modes
 
 
 class _Formulas:
@@ -95,11 +110,10 @@ class _Formulas:
             else:  # without the tensor that `out=` gave
                 used = arguments[: self._parameters(formula)]
             flops = int(formula(*used, out_val=out))
+            dtype = next(_tensors(arguments, self._torch.Tensor)).dtype
         except Exception:  # noqa: BLE001 - shapes that a formula is not made for
             self.refused[name] = signature
             return None
-        tensors = _tensors(arguments, self._torch.Tensor)
-        dtype = next(tensors).dtype
         bits = dtype.itemsize * _BITS // (2 if dtype.is_complex else 1)
         width = next((width for width in _WIDTHS if width >= bits), _WIDTHS[-1])
         return f"flops{width}", flops

@@ -50,14 +50,17 @@ void count_work(int32_t work) noexcept {
 }
 
 /// Has arguments of operators read from now on: (arguments, sizes, dtype, elements, tensor of an
-/// object) in bytes, tags of (tensors, lists, integers, booleans, numbers), the names of types,
-/// (operator, whether its work needs numbers), and the type of tensors in Python.
-void read_torch_inputs(const std::array<uint32_t, 5> &offsets, const std::array<uint32_t, 5> &tags,
+/// object, device) in bytes and the kind of device without memory, tags of (tensors, lists,
+/// integers, booleans, numbers), the names of types, (operator, whether its work needs numbers),
+/// and the type of tensors in Python.
+void read_torch_inputs(const std::array<uint32_t, 7> &offsets, const std::array<uint32_t, 5> &tags,
                        std::map<uint16_t, std::string> dtypes,
                        const std::vector<std::pair<std::string, bool>> &operators,
                        const py::object &tensor_type) {
   InputLayout layout{offsets[0], offsets[1], offsets[2], offsets[3], tags[0],
                      tags[1],    tags[2],    tags[3],    tags[4],    std::move(dtypes)};
+  layout.device = offsets[5];
+  layout.meta = static_cast<uint8_t>(offsets[6]);
   std::vector<WorkOperator> with_work;
   for (const auto &[name, needs_numbers] : operators)
     with_work.push_back({name, needs_numbers});
@@ -113,6 +116,7 @@ void bind_torch(py::module_ &module) {
   });
   module.def("read_torch_inputs", &read_torch_inputs, py::arg("offsets"), py::arg("tags"),
              py::arg("dtypes"), py::arg("operators"), py::arg("tensor_type"), py::pos_only());
+  module.def("are_inputs_read", &are_inputs_read);
   module.def("works", &list_works, py::arg("first"), py::pos_only());
   module.def("set_work_values", &set_work_values, py::arg("first"), py::arg("values"),
              py::pos_only());

@@ -76,6 +76,7 @@ std::span<const Argument> elements_of(const InputLayout &layout, const Argument 
 
 struct Tensor {
   uint16_t dtype = 0;
+  bool is_meta = false;
   std::span<const int64_t> sizes;
 };
 Tensor tensor_of(const InputLayout &layout, const Argument &argument) noexcept {
@@ -84,6 +85,7 @@ Tensor tensor_of(const InputLayout &layout, const Argument &argument) noexcept {
   if (!object)
     return tensor;
   tensor.dtype = read<uint16_t>(object, layout.dtype);
+  tensor.is_meta = layout.device != 0 && read<uint8_t>(object, layout.device) == layout.meta;
   auto count = read<uint64_t>(object, layout.sizes);
   const unsigned char *at = object + layout.sizes + sizeof(count);
   if (count <= kMostSizes)
@@ -102,7 +104,8 @@ bool is_number(const InputLayout &layout, uint32_t tag) noexcept {
   for (const Argument &each : arguments) {
     if (each.tag == layout.tensor_tag) {
       Tensor tensor = tensor_of(layout, each);
-      hash = mix(hash, uint64_t{tensor.dtype} << 8 | tensor.sizes.size());
+      hash = mix(hash, uint64_t{tensor.is_meta} << 32 | uint64_t{tensor.dtype} << 8 |
+                           tensor.sizes.size());
       for (int64_t size : tensor.sizes)
         hash = mix(hash, static_cast<uint64_t>(size));
     } else if (each.tag == layout.list_tag) {
@@ -201,6 +204,15 @@ void visit_tensors(const InputLayout &layout, std::span<const Argument> argument
   }
 }
 
+/// Whether any tensor has no memory, as while a compiler traces a program.
+bool has_meta(const InputLayout &layout, std::span<const Argument> arguments) noexcept {
+  for (const Argument &each : arguments)
+    if ((each.tag == layout.tensor_tag && tensor_of(layout, each).is_meta) ||
+        (each.tag == layout.list_tag && has_meta(layout, elements_of(layout, each))))
+      return true;
+  return false;
+}
+
 struct WorkTable {
   WorkTable() { guard_across_fork(mutex, LockRank::kWorks); }
   std::mutex mutex;
@@ -278,6 +290,10 @@ OpInputs interned(const Setting &setting, const void *function, int32_t of_opera
   inputs.variant = intern_variant(variant);
   if (of_operator < 0)
     return inputs;
+  if (has_meta(setting.layout, arguments_of(setting.layout, function))) {
+    inputs.work = kFakeWork;
+    return inputs;
+  }
   inputs.of_operator = of_operator;
   inputs.work = intern_work(setting.operators[static_cast<size_t>(of_operator)].name, text);
   return inputs;

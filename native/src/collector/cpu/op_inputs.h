@@ -20,6 +20,8 @@ struct InputLayout {
   uint32_t elements = 0; ///< in a list: pointers to its first argument and behind its last
   uint32_t tensor_tag = 0, list_tag = 0, int_tag = 0, bool_tag = 0, double_tag = 0;
   std::map<uint16_t, std::string> dtypes; ///< names of types; those of no name are no tensors
+  uint32_t device = 0; ///< in a tensor: the kind of its device, 8 bits; 0: unknown
+  uint8_t meta = 0;    ///< the kind of those without memory: what runs on them does no work
 };
 
 /// An operator whose work is known from its arguments.
@@ -44,6 +46,7 @@ std::string inputs_text(const void *record_function, bool with_numbers);
 
 inline constexpr int32_t kNoWork = -1;
 inline constexpr int32_t kLostWork = -2; ///< there are too many already
+inline constexpr int32_t kFakeWork = -3; ///< on tensors without memory, as a compiler traces it
 /// What the arguments of an operator make of it.
 struct OpInputs {
   int32_t variant = -1;    ///< as `intern_variant` numbers it

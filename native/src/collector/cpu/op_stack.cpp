@@ -144,6 +144,12 @@ void take_inputs(OpStack &stack, std::string_view name) noexcept {
   op.inputs = read_inputs(op.token, name);
   if (op.inputs.work == kNoWork)
     return;
+  if (op.inputs.work == kFakeWork) { // so is the one around it, whose tensors wrap these
+    op.inputs.work = kNoWork;
+    if (stack.working != OpStack::kNone)
+      stack.open[stack.working].inputs.work = kNoWork;
+    return;
+  }
   if (stack.working != OpStack::kNone) {
     OpInputs &outer = stack.open[stack.working].inputs;
     if (outer.work == kNoWork || outer.of_operator != op.inputs.of_operator) {

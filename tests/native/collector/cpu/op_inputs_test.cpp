@@ -235,6 +235,27 @@ TEST(an_operator_that_calls_itself_has_the_types_that_are_computed) {
   CHECK_EQ(done(), "aten::mm(f16[4,4])");
 }
 
+TEST(operators_on_tensors_without_memory_do_no_work) {
+  Reading reading;
+  InputLayout marked = layout();
+  marked.device = 63;
+  marked.meta = 14;
+  set_input_layout(marked, {{"aten::mm", false}});
+  Tensor real({4, 4}), fake({4, 4});
+  reinterpret_cast<unsigned char *>(fake.words)[63] = 14;
+  Operator traced("aten::mm", {fake.argument()}), wrapper("aten::mm", {real.argument()});
+  begin(traced);
+  end(traced);
+  begin(wrapper); // as a compiler's own tensors around those without memory
+  begin(traced);
+  end(traced);
+  end(wrapper);
+  CHECK_EQ(done(), "");
+  begin(wrapper);
+  end(wrapper);
+  CHECK_EQ(done(), "aten::mm(f32[4,4])");
+}
+
 TEST(muted_operators_do_no_work) {
   Reading reading;
   Tensor matrix({4, 4});

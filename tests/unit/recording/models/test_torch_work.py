@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -148,6 +150,54 @@ def test_flops_have_the_width_of_what_is_computed(tmp_path: Path) -> None:
             a @ a
 
     assert flops(recorded(tmp_path, run)) == {"flops64": 128, "flops16": 128}
+
+
+def test_a_program_that_ends_by_itself_has_flops_of_convolutions(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\n"
+        "x = torch.ones(1, 3, 8, 8, requires_grad=True)\n"
+        "torch.nn.functional.conv2d(x, torch.ones(4, 3, 3, 3)).sum().backward()\n"
+    )
+    command = [sys.executable, "-m", "proton_bench", "-n", "run", "-c", "shapes", str(program)]
+
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+    once = 2 * 36 * 4 * 3 * 9
+    assert flops(proton.open_profile(tmp_path / "run.proton")) == {"flops32": 2 * once}
+
+
+def test_tensors_without_memory_do_no_work(tmp_path: Path) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def run() -> None:
+        torch.ones(4, 4, device="meta") @ torch.ones(4, 4, device="meta")
+        with FakeTensorMode():
+            torch.ones(4, 4) @ torch.ones(4, 4)
+        torch.ones(4, 4) @ torch.ones(4, 4)
+
+    assert flops(recorded(tmp_path, run)) == {"flops32": 128}
+
+
+def test_a_compiler_that_traces_does_no_work(tmp_path: Path) -> None:
+    model = torch.compile(torch.nn.Linear(16, 32), backend="aot_eager")
+    x = torch.ones(4, 16)
+
+    def run() -> None:
+        for _ in range(3):
+            model(x).sum().backward()
+
+    assert flops(recorded(tmp_path, run)) == {"flops32": 3 * 2 * (2 * 4 * 16 * 32)}
+
+
+def test_a_counter_of_the_program_does_not_see_the_formulas(tmp_path: Path) -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    x, weight = torch.ones(1, 3, 8, 8), torch.ones(4, 3, 3, 3)
+    with FlopCounterMode(display=False) as counter:
+        found = flops(recorded(tmp_path, lambda: torch.nn.functional.conv2d(x, weight)))
+
+    assert found == {"flops32": counter.get_total_flops()}
 
 
 def test_products_into_a_given_tensor_count(tmp_path: Path) -> None:
