@@ -66,14 +66,10 @@ void PartialWriter::add(std::shared_ptr<Session> session, std::string path, int6
 
 void PartialWriter::begin_final(const Session &session) {
   Lock lock(mutex_);
-  if (auto found = entries_.find(session.id()); found != entries_.end())
-    found->second.is_finalizing = true;
-}
-
-bool PartialWriter::is_finalizing() {
-  Lock lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const auto &each) { return each.second.is_finalizing; });
+  auto found = entries_.find(session.id());
+  if (found == entries_.end() || std::exchange(found->second.is_finalizing, true))
+    return;
+  ++finalizing_;
 }
 
 void PartialWriter::release(const Session &session, bool is_written) {
@@ -83,6 +79,8 @@ void PartialWriter::release(const Session &session, bool is_written) {
     auto found = entries_.find(session.id());
     if (found == entries_.end())
       return;
+    if (found->second.is_finalizing)
+      --finalizing_;
     Files &files = *found->second.files;
     files.is_over = true;
     files.is_written = is_written;
@@ -200,6 +198,7 @@ void PartialWriter::forget_freed(const Session &session, const SessionCopy &copy
 
 void PartialWriter::reset_after_fork() noexcept {
   entries_.clear();
+  finalizing_ = 0;
   static_cast<void>(thread_.release()); // its locks may be held by threads that are not here
   new (&life_) std::mutex;
   new (&round_) std::mutex;

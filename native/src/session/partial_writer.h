@@ -1,6 +1,7 @@
 // Writes what sessions recorded so far every few seconds, because the process may be killed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,8 +35,8 @@ public:
   /// The phase was written whole: its partial file is removed.
   void phase_written(const Session &session, uint32_t phase);
 
-  /// Whether the files of a session are being written.
-  bool is_finalizing();
+  /// Whether the files of a session are being written. [handlers of signals too]
+  bool is_any_finalizing() const noexcept { return finalizing_.load() != 0; }
   /// Writes what is new in each session.
   Report write();
 
@@ -73,6 +74,7 @@ private:
 
   std::mutex mutex_;
   std::map<int, Entry> entries_; ///< by number of the session
+  std::atomic<uint32_t> finalizing_{0};
 };
 
 } // namespace proton

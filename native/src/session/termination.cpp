@@ -3,6 +3,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
@@ -17,9 +18,11 @@ namespace {
 
 constexpr int64_t kFinalPatience_ns = 5'000'000'000;
 constexpr timespec kBetweenTries{0, 5'000'000};
+constexpr int kMostTries = 1000;
 
 sem_t g_asked; ///< never destroyed: the handler may use it to the end
 volatile sig_atomic_t g_process = 0;
+std::atomic<bool> g_is_written{false};
 
 void end_by_default() noexcept {
   struct sigaction by_default{};
@@ -30,10 +33,18 @@ void end_by_default() noexcept {
 
 /// Only calls what a handler of signals may call.
 void on_termination(int) noexcept {
-  if (getpid() == g_process)
-    sem_post(&g_asked);
-  else
-    end_by_default(); // forked: the thread is the parent's
+  if (getpid() != g_process) { // forked: the thread is the parent's
+    end_by_default();
+    return;
+  }
+  sem_post(&g_asked);
+  // The program goes no further, unless it is writing its files at its end. The thread that writes
+  // may wait for something that this one holds: then the process ends without.
+  for (int i = 0; i < kMostTries && !g_is_written && !PartialWriter::instance().is_any_finalizing();
+       ++i)
+    nanosleep(&kBetweenTries, nullptr);
+  if (!PartialWriter::instance().is_any_finalizing())
+    end_by_default();
 }
 
 void wait_and_write() noexcept {
@@ -43,9 +54,10 @@ void wait_and_write() noexcept {
     PartialWriter::instance().write();
   } catch (const std::exception &) { // no memory: what was written before stays
   }
+  g_is_written = true;
   // Pools also ask their workers to end by themselves, just before.
   const int64_t deadline_ns = monotonic_ns() + kFinalPatience_ns;
-  while (PartialWriter::instance().is_finalizing() && monotonic_ns() < deadline_ns)
+  while (PartialWriter::instance().is_any_finalizing() && monotonic_ns() < deadline_ns)
     nanosleep(&kBetweenTries, nullptr);
   end_by_default();
 }
