@@ -11,7 +11,6 @@ import numpy.typing as npt
 from proton_bench.model import preorder
 from proton_bench.model.arrays import Array, Indexes, Integers, Mask
 from proton_bench.model.device import Device, Variant
-from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
@@ -66,19 +65,6 @@ def fold_variants(profile: Profile, *, but_signatures: bool = False) -> Profile:
     stack = replace(Stack.of(profile), variant_rows=rows, variants=variants)
     if _siblings_differ(stack):
         return replace(profile, variant_rows=rows, variants=variants)
-    return regroup(stack, group_equal_rows(stack), profile)
-
-
-def fold_shapes(profile: Profile) -> Profile:
-    """Sum siblings that differ in the shapes of their arguments alone, if a run recorded them."""
-    if "shapes" not in str(profile.provenance.get("context", "")):
-        return profile
-    kept: dict[Variant, int] = {}
-    places = [kept.setdefault(replace(each, signature=""), len(kept)) for each in profile.variants]
-    is_kernel = profile.kinds == FrameKind.KERNEL
-    rows = np.array([*places, -1], dtype="<i4")[profile.variant_rows]
-    rows = np.where(is_kernel, rows, -1).astype("<i4")
-    stack = replace(Stack.of(profile), variant_rows=rows, variants=tuple(kept))
     return regroup(stack, group_equal_rows(stack), profile)
 
 

@@ -33,7 +33,7 @@ from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
-from proton_bench.model.regroup import fold_shapes, sum_column
+from proton_bench.model.regroup import sum_column
 from proton_bench.model.steps import HOST_WALL
 
 _LARGEST_SUM = 2.0**62
@@ -373,7 +373,7 @@ def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
 def _prepared(profile: Profile, options: CompareOptions) -> Profile:
     if options.metric is not None and is_of_host(options.metric.strip().lower()):
         profile = with_measured_times(profile)
-    shown = fold_trials(drop_metadata(fold_shapes(profile)))
+    shown = fold_trials(drop_metadata(profile))
     if options.fold_frames:
         shown = fold_library_frames(fold_nested(shown, counted=False), counted=False)
     if options.fold_steps:

@@ -178,8 +178,8 @@ class RunRows:
         frames: The name as it was recorded.
         identities: The name that counts.
         devices: The device, 0 for none.
-        signatures: Argument types of kernels, 0 where unknown. Rows above kernels are the same row
-            whatever shapes they were called with.
+        signatures: Argument types of kernels, 0 where unknown. Those with shapes do not count: a
+            row is the same one whatever it was called with.
         codes: Hash of the compiled code, 0 where unknown.
         variants: The launch variant, -1 for none.
         kinds: `FrameKind` of each row.
@@ -272,7 +272,7 @@ class Interning:
             )
         by_variant = [
             (
-                self._signatures.setdefault(each.signature, len(self._signatures)),
+                self._signatures.setdefault(_types(each.signature), len(self._signatures)),
                 self._codes.setdefault(each.code_hash, len(self._codes)),
                 self._variants.setdefault(each, len(self._variants)),
             )
@@ -315,6 +315,10 @@ class Interning:
             for kind, each in zip(kinds, profile.devices, strict=True)
         ]
         return np.array([*found, 0], dtype=np.int64)[profile.device_rows]
+
+
+def _types(signature: str) -> str:
+    return "" if "[" in signature else signature
 
 
 def _kind_of_unnamed(profiles: Sequence[Profile]) -> str:

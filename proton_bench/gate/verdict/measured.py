@@ -23,7 +23,7 @@ from proton_bench.model.metrics.memory import PEAK
 from proton_bench.model.metrics.metric import MetricColumn, MetricSpec
 from proton_bench.model.preorder import depths, subtree_ends
 from proton_bench.model.profile import Profile
-from proton_bench.model.regroup import fold_shapes, sum_column
+from proton_bench.model.regroup import sum_column
 
 # Metrics that are summed over launches, and the prefixes of their recorded metrics.
 SUMMED = {
@@ -306,7 +306,7 @@ def _nested(parents: Array, values: Floats, known: Mask) -> Floats:
 
 def _shown(profile: Profile) -> Profile:
     """Return the rows that a gate compares; values that are NaN or infinite are unknown."""
-    shown = drop_trials(drop_metadata(fold_shapes(profile)))
+    shown = drop_trials(drop_metadata(profile))
     return replace(shown, columns={name: _known(each) for name, each in shown.columns.items()})
 
 

@@ -252,11 +252,12 @@ def called_with(*shapes: str) -> Profile:
     builder = ProfileBuilder()
     for shape in shapes:
         op = builder.add(0, "aten::mm", FrameKind.OP, variant=Variant(signature=shape))
-        builder.add(op, "k", FrameKind.KERNEL, metrics={TIME: 1}, device=GPU)
+        kernel = Variant(signature=f"{shape}, BM=32")
+        builder.add(op, "k", FrameKind.KERNEL, metrics={TIME: 1}, device=GPU, variant=kernel)
     return builder.build()
 
 
-def test_operators_are_the_same_rows_whatever_their_shapes() -> None:
+def test_rows_are_the_same_whatever_shapes_they_were_called_with() -> None:
     tree = paired(called_with("f32[3]", "f32[4]"), called_with("f32[5]"))
 
     assert states(tree) == {"aten::mm": "MATCHED", "aten::mm/k": "MATCHED"}
