@@ -73,6 +73,7 @@ def fallback(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         file = verdict_file(_native.loaded_build_id(LIBRARY))
     file.parent.mkdir(parents=True)
     verdict = {"reason": MARKED_BAD, "reads_scope": True, "node_offset": 0, "fwd_thread_offset": 0}
+    verdict["inputs"] = None
     file.write_text(json.dumps({"version": VERSION, **verdict}))
     return run(tmp_path_factory.mktemp("fallback"), cache)
 
