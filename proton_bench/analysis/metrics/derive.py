@@ -31,6 +31,7 @@ from proton_bench.analysis.accounting.host_time import (
 from proton_bench.analysis.kernels.scope_cycles import COVERAGE, CYCLES, INSTANCES, LOST
 from proton_bench.analysis.metrics.formula import (
     AVERAGE,
+    FLOPS_WIDTHS,
     SECONDS,
     SELF,
     Divisor,
@@ -289,7 +290,19 @@ def _derive_one(profile: Profile, name: str) -> MetricValues:
 
         values, valid = _ratio(*least_seconds(profile), by=time_seconds(profile))
         return MetricValues(formula.name, Aggregation.EXCLUSIVE, values, valid)
-    return _evaluate(profile, formula, source_values(profile, formula.source))
+    return _evaluate(profile, formula, _source(profile, formula.source))
+
+
+def _source(profile: Profile, name: str) -> MetricValues:
+    """Return the values of a metric; of ``flops``, if it was not recorded, those of all widths."""
+    recorded = recorded_names(profile)
+    widths = [found for width in FLOPS_WIDTHS if (found := find_metric(f"flops{width}", recorded))]
+    if name != "flops" or not widths or find_metric(name, recorded):
+        return source_values(profile, name)
+    parts = [source_values(profile, width) for width in widths]
+    values = np.sum([np.where(each.valid, each.values, 0.0) for each in parts], axis=0)
+    valid = np.logical_or.reduce([each.valid for each in parts])
+    return replace(parts[0], name=name, values=values, valid=valid)
 
 
 def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> MetricValues:

@@ -23,6 +23,7 @@ _PREFIXES = {"": 1.0, "g": 1e9, "t": 1e12}
 _RATE = re.compile(
     r"(?P<by>(?:dram_|pipe_)?)(?P<prefix>[gt]?)(?:flop(?P<width>8|16|32|64)?|(?P<byte>byte))/s"
 )
+_RATES = {"gflops": "gflop/s", "tflops": "tflop/s"}
 AVERAGE = "avg_"
 # Of an inclusive metric or of wall times: the values of rows without those of the rows below.
 SELF = "self_"
@@ -68,6 +69,7 @@ def parse_formula(name: str) -> Formula | None:
         MetricError: The part after the slash is not a unit.
     """
     text = name.strip().lower()
+    text = _RATES.get(text, text)
     if text == "util":
         return Formula(text, "", Divisor.PEAK)
     rate = _RATE.fullmatch(text)
@@ -148,8 +150,9 @@ def derivable_names(recorded: Iterable[str]) -> tuple[str, ...]:
         averaged = [base for base in times if base in _AVERAGED]
         names += [f"{AVERAGE}{base}/{unit}" for base in averaged for unit in SECONDS]
     if bases & {"time", "wall"}:  # of scopes without operators there is nothing but wall times
-        widths = [w for w in ("", *map(str, FLOPS_WIDTHS)) if f"flops{w}" in bases]
-        names += [f"{prefix}flop{w}/s" for w in widths for prefix in _PREFIXES]
+        widths = [str(width) for width in FLOPS_WIDTHS if f"flops{width}" in bases]
+        widths = ["", *widths] if widths or "flops" in bases else []
+        names += [f"{prefix}flop{width}/s" for width in widths for prefix in _PREFIXES]
         names += [f"{prefix}byte/s" for prefix in _PREFIXES if "bytes" in bases]
         if "time" in bases and bases & {"bytes", *(f"flops{w}" for w in FLOPS_WIDTHS)}:
             names.append("util")

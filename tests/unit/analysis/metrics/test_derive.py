@@ -208,10 +208,25 @@ def test_what_is_no_finite_number_is_shown_and_has_no_share(
     assert [str(value) for value in share.to_list()[1:]] == ["nan", "nan"]
 
 
-@pytest.mark.parametrize("name", ["nope", "nope/ms", "nope/%", "flop/s", "avg_wall/ms"])
+@pytest.mark.parametrize("name", ["nope", "nope/ms", "nope/%", "byte/s", "avg_wall/ms"])
 def test_metric_that_was_not_recorded_is_named_with_those_that_were(name: str) -> None:
     with pytest.raises(MetricError, match="count, flops16, label, time, wall"):
         derive(training_profile(), [name])
+
+
+def test_a_rate_of_flops_is_one_of_all_widths() -> None:
+    builder = ProfileBuilder()
+    both = {"time (ns)": 2, "flops16": 6e12, "flops32": 4e12}
+    builder.add(0, "both", FrameKind.KERNEL, metrics=both)
+    builder.add(0, "one", FrameKind.KERNEL, metrics={"time (ns)": 1, "flops16": 1e12})
+    builder.add(0, "none", FrameKind.KERNEL, metrics={"time (ns)": 1})
+    profile = builder.build()
+
+    (rates,) = derive(profile, ["tflops"])
+
+    assert rates.name == "tflop/s"
+    assert rates.to_list() == [pytest.approx(2.75e9), pytest.approx(5e9), pytest.approx(1e9), None]
+    assert "tflop/s" in available_metrics(profile).derivable
 
 
 def test_time_unit_of_something_else_is_an_error() -> None:
