@@ -11,7 +11,7 @@ import numpy as np
 
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.model.frame import FrameKind
-from proton_bench.model.metrics.spans import WALL, Values, spans_of
+from proton_bench.model.metrics.wall_times import WALL, Values, spans_of
 from proton_bench.model.profile import Profile
 
 _TIME, _COUNT, _STEPS, _END = "time (ns)", "count", "steps_begun", "end_time_ns"

@@ -13,7 +13,7 @@ from proton_bench.formats.timeline.launched_work import is_waiting_kernel
 from proton_bench.model.arrays import Floats
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.members import Member, RankGaps, rank_gaps
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.profile import Profile
 
 

@@ -18,7 +18,7 @@ from proton_bench.model.builder import with_strings
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import ROOT_NAME, FrameKind, StringTable, escape_surrogates
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.statistics.decision import MOST_PAIRS
+from proton_bench.gate.statistics.decision import PAIRS_LIMIT
 from proton_bench.support.inputs import read_file
 from proton_bench.support.text import did_you_mean
 
@@ -463,8 +463,8 @@ def _number(value: Any) -> float:
 
 def _runs(value: Any) -> int:
     fewest = Policy().runs
-    if isinstance(value, bool) or not isinstance(value, int) or not fewest <= value <= MOST_PAIRS:
-        raise UsageError(f"{value!r} is not a number of runs from {fewest} to {MOST_PAIRS}")
+    if isinstance(value, bool) or not isinstance(value, int) or not fewest <= value <= PAIRS_LIMIT:
+        raise UsageError(f"{value!r} is not a number of runs from {fewest} to {PAIRS_LIMIT}")
     return value
 
 

@@ -14,7 +14,7 @@ from proton_bench.model.device import Device, Variant
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
-from proton_bench.model.metrics.spans import without_nested
+from proton_bench.model.metrics.wall_times import without_nested
 from proton_bench.model.profile import Profile
 
 # With fewer rows per level a loop over the rows is faster than array operations per level.

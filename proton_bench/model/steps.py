@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.memory import AT_A_MOMENT
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 

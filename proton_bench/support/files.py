@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from proton_bench.errors import OutputError
-from proton_bench.support.outputs import RawOutput, blamed, opened_special, stream_to
+from proton_bench.support.streams import RawOutput, blamed, opened_special, stream_to
 
 _SCRATCH_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 

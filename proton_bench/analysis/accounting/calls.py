@@ -17,7 +17,7 @@ from proton_bench.model import preorder
 from proton_bench.model.arrays import Array, Floats, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.steps import divided, steps_in
 

@@ -19,7 +19,7 @@ from proton_bench.model import preorder
 from proton_bench.model.arrays import Floats, Indexes, Integers, Mask
 from proton_bench.model.frame import COLLECTION_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import WALL, Ranges, is_span, ranges_of
+from proton_bench.model.metrics.wall_times import WALL, Ranges, is_span, ranges_of
 from proton_bench.model.profile import Profile
 from proton_bench.model.steps import HOST_WALL, steps_in
 

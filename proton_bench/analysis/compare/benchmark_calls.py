@@ -17,7 +17,7 @@ import numpy as np
 from proton_bench.model.arrays import Array, Floats, Integers
 from proton_bench.model.benchmark_columns import BENCHMARK, CALLS, FLUSH, ROUNDS, WARM_UP
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.profile import Profile
 
 # A number of repetitions, not a part of the work.

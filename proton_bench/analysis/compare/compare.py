@@ -31,7 +31,7 @@ from proton_bench.model import preorder
 from proton_bench.model.arrays import Array, Indexes, Mask
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
-from proton_bench.model.metrics.spans import with_self_times
+from proton_bench.model.metrics.wall_times import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 from proton_bench.model.steps import HOST_WALL

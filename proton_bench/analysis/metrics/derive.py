@@ -57,7 +57,7 @@ from proton_bench.analysis.metrics.values import (
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.arrays import Array, Mask
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
-from proton_bench.model.metrics.spans import is_span
+from proton_bench.model.metrics.wall_times import is_span
 from proton_bench.model.profile import Profile
 from proton_bench.model.steps import HOST_WALL
 from proton_bench.plugin.others import offered_by_others

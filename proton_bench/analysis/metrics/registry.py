@@ -36,7 +36,7 @@ from proton_bench.analysis.metrics.values import (
 )
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdict import WHY
-from proton_bench.model.metrics.spans import is_span
+from proton_bench.model.metrics.wall_times import is_span
 from proton_bench.model.profile import Profile
 
 

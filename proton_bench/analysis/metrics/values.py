@@ -18,7 +18,7 @@ from proton_bench.analysis.metrics.formula import SECONDS, SELF, find_metric, un
 from proton_bench.errors import MetricError
 from proton_bench.model.arrays import Array, Floats, Mask
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import is_span, spans_of
+from proton_bench.model.metrics.wall_times import is_span, spans_of
 from proton_bench.model.profile import Profile
 
 WIDEST = 6.0  # points of half an interval

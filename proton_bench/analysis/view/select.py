@@ -21,7 +21,7 @@ from proton_bench.errors import UsageError
 from proton_bench.model.arrays import Array, Indexes, Integers, Mask
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
-from proton_bench.model.metrics.spans import with_self_times
+from proton_bench.model.metrics.wall_times import with_self_times
 from proton_bench.model.preorder import depths, positions, subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, fold_into_ancestors, fold_variants, regroup

@@ -42,7 +42,7 @@ from proton_bench.model.metrics.counter_columns import (
     variance_column,
 )
 from proton_bench.model.metrics.metric import MetricSpec
-from proton_bench.model.metrics.spans import is_span, spans_of
+from proton_bench.model.metrics.wall_times import is_span, spans_of
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.model.steps import HOST_WALL

@@ -23,7 +23,7 @@ from proton_bench.cli.files import (
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.support.files import opened_output
 from proton_bench.support.inputs import unreadable
-from proton_bench.support.outputs import unwritable
+from proton_bench.support.streams import unwritable
 from proton_bench.support.text import visible
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from proton_bench.formats.protobuf import Message, varint
 from proton_bench.model.arrays import Array, Integers
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import with_self_times
+from proton_bench.model.metrics.wall_times import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import json_text, visible_lines
 

@@ -15,7 +15,7 @@ from proton_bench.model.arrays import Indexes, Mask
 from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 from proton_bench.model.steps import SAMPLED

@@ -18,7 +18,7 @@ from proton_bench.model.builder import with_strings
 from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.profile import Profile
 
 # Files of upstream and of ours for its tools misspell a metric of PC samples.

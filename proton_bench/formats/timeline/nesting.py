@@ -13,7 +13,7 @@ from proton_bench.formats.timeline.ranges import MAX_NS, Timeline
 from proton_bench.model.arrays import Integers
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 
 CUT = "Python call that seems to outlive its caller: its end was cut off"
 POINT = -1  # instead of a `FrameKind`: a moment, which nothing stands in

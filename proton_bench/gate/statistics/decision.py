@@ -52,7 +52,7 @@ CONFIDENCE = 0.95
 # Share of gates without a change beyond the margins that may fail: half by noise, half by states.
 FALSE_ALARMS = 0.001
 POWER = 0.9
-MOST_PAIRS = 200
+PAIRS_LIMIT = 200
 # The fewest that can make a path fail, see `_States`.
 FEWEST_PAIRS_TO_FAIL = 6
 # The median of fewer says too little about what paths share.
@@ -498,7 +498,7 @@ class _States:
 
     def pairs(self) -> Floats:
         """Return for each check the fewest pairs that states rarely separate, NaN for none."""
-        counts = np.arange(2.0, MOST_PAIRS + 1.0, 2.0)[:, None]
+        counts = np.arange(2.0, PAIRS_LIMIT + 1.0, 2.0)[:, None]
         return _first(self.separations(counts) <= FALSE_ALARMS / 2.0, counts)
 
 
@@ -627,7 +627,7 @@ def _pairs_for(
     """
     # Few degrees of freedom differ, and their quantiles take longer than all the rest.
     of_one, which = np.unique(freedom / np.maximum(runs - 1.0, 1.0), return_inverse=True)
-    pairs = np.arange(4.0, MOST_PAIRS + 1.0, 2.0)[:, None]
+    pairs = np.arange(4.0, PAIRS_LIMIT + 1.0, 2.0)[:, None]
     reach = _reach(level, of_one * (pairs - 1.0))[:, which]
     return _first(reach * deviation / np.sqrt(pairs) <= distance, pairs)
 

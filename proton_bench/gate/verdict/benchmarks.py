@@ -39,7 +39,7 @@ from proton_bench.model.benchmark_columns import (
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.steps import SAMPLED

@@ -26,7 +26,7 @@ from proton_bench.report.words.gate import (
     structure_text,
     why,
 )
-from proton_bench.support.outputs import unwritable
+from proton_bench.support.streams import unwritable
 from proton_bench.support.text import raw, visible_lines
 from proton_bench.support.units import percent_text
 

@@ -18,7 +18,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.model.steps import LEAST_SAMPLED_NS, Steps, per_step

@@ -13,7 +13,7 @@ import pytest
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.gate.policy import read_policy
-from proton_bench.support import inputs, outputs
+from proton_bench.support import inputs, streams
 from proton_bench.support.files import (
     opened_output,
     refused,
@@ -93,7 +93,7 @@ def test_a_pipe_gets_the_bytes_and_one_without_a_reader_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(outputs, "_READER_WAIT_S", 0.0)
+    monkeypatch.setattr(streams, "_READER_WAIT_S", 0.0)
     with pytest.raises(OutputError, match="nothing reads"):
         write_file(tmp_path / "pipe", b"x")
 
@@ -274,7 +274,7 @@ def test_a_write_that_fails_in_the_block_is_blamed_on_the_output() -> None:
 def test_a_pipe_whose_reader_stops_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outputs, "_ROOM_WAIT_MS", 1)
+    monkeypatch.setattr(streams, "_ROOM_WAIT_MS", 1)
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
 

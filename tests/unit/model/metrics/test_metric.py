@@ -11,7 +11,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import is_span, spans_of, with_self_times
+from proton_bench.model.metrics.wall_times import is_span, spans_of, with_self_times
 from proton_bench.model.profile import Profile
 
 

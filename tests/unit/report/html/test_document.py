@@ -19,7 +19,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
-from proton_bench.model.metrics.spans import WALL
+from proton_bench.model.metrics.wall_times import WALL
 from proton_bench.model.provenance import Provenance
 from proton_bench.report.html.document import comparison_page, profile_page
 
