@@ -40,7 +40,7 @@ _REACH = "+-"  # intervals of rows do not add up
 # Shown whenever a profile has them.
 _OFFERED = (
     *("avg_time/us", "median_time/us", "p95_time/us"),
-    *("tflop/s", "tflop8/s", "tflop16/s", "tflop32/s", "tflop64/s", "gbyte/s"),
+    *("tflop/s", "gbyte/s"),
     *("dram_gbyte/s", "traffic", "bound", "roof_distance", "occupancy"),
 )
 

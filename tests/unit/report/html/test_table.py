@@ -116,9 +116,7 @@ def test_other_values_of_the_profile_have_columns() -> None:
     table = kernel_table(training_profile(), ["time/ms", "count"], Selection())
 
     titles = [each.title for each in table.columns]
-    assert titles == [
-        *("time", "share", "count", "avg_time", "tflop16/s", "bound", "roof_distance")
-    ]
+    assert titles == [*("time", "share", "count", "avg_time", "tflop/s", "bound", "roof_distance")]
     assert column(table, "avg_time") == [500_000, 500_000]
     assert column(table, "bound") == ["compute", "compute"]
 
