@@ -131,7 +131,7 @@ def _merged(facts: Mapping[str, Any]) -> Operation | None:
 
 
 def mappings(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the mappings of a list in a file, nothing of what is no list."""
+    """Yield the mappings of a list in a file; nothing if the value is not a list."""
     if isinstance(value, list | tuple):
         yield from (each for each in value if isinstance(each, Mapping))
 

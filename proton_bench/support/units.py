@@ -103,6 +103,11 @@ class Unit:
         return f"{sign}{number:.{decimals}f}"
 
 
+def bytes_text(size: float) -> str:
+    """Return a number of bytes with its unit: ``1.5 GiB``."""
+    return Unit.of_sizes([size]).text(size)
+
+
 def duration_text(nanoseconds: float) -> str:
     """Return a time in ns with four digits and the unit that fits: ``1.234 ms``."""
     return Unit.of_times([nanoseconds]).text(nanoseconds)

@@ -55,7 +55,7 @@ from proton_bench.analysis.why.verdict import (
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import LONG_IDLE_NS
-from proton_bench.support.units import Unit, count_text, duration_text, share_text
+from proton_bench.support.units import Unit, bytes_text, count_text, duration_text, share_text
 
 # Smaller findings are not worth a line: parts of the run, and of the time of all work.
 _LEAST_RUN, _LEAST_WORK = 0.001, 0.02
@@ -565,7 +565,7 @@ class _Chain:
         ]
         moved = _moved_bytes(run, self.gains)
         if moved is not None:
-            size = Unit.of_sizes([moved]).text(moved)
+            size = bytes_text(moved)
             found.append(Evidence("counter.dram", f"they move {size} of DRAM", moved, "bytes"))
         return tuple(found)
 
@@ -602,7 +602,7 @@ def _copies(run: WholeRun) -> Iterator[Claim]:
     if not gains:
         return
     time_ns = sum(gains.values())
-    size = Unit.of_sizes([moved]).text(moved)
+    size = bytes_text(moved)
     text = f"copies of {size} at {moved / time_ns:.1f} GB/s, as slow as those of pageable memory"
     evidence = Evidence("row.rate", text, moved / time_ns, "GB/s")
     yield Claim(text, (evidence,), rows=gains)

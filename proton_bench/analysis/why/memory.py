@@ -20,7 +20,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.memory import FAILED, GROWN, KEPT, PEAK, UNPLACED
 from proton_bench.model.profile import Profile
 from proton_bench.model.steps import Steps
-from proton_bench.support.units import Unit, share_text
+from proton_bench.support.units import bytes_text, share_text
 
 _BACKWARD = "<backward>"
 _OPTIMIZER = "Optimizer."  # torch names its steps so
@@ -194,29 +194,21 @@ def memory_evidence(
     found = []
     for path, size in memory.failed.items():
         where = " › ".join(path) or _OUTSIDE
-        text = (
-            f"out of memory: {size_text(size)} asked for in {where} beside {size_text(memory.held)}"
-        )
+        held = bytes_text(memory.held)
+        text = f"out of memory: {bytes_text(size)} asked for in {where} beside {held}"
         found.append(Evidence("memory.failed", text, size, "bytes"))
-    peak = f"{size_text(memory.total)} at the {'error' if memory.is_failure else 'peak'}"
+    peak = f"{bytes_text(memory.total)} at the {'error' if memory.is_failure else 'peak'}"
     found.append(
         Evidence("memory.peak", ": ".join([peak, ", ".join(kinds)]), memory.total, "bytes")
     )
-    held = [f"{size_text(size)} of it in {place(row)}" for row, size in memory.places.items()]
-    found += [
-        Evidence("memory.place", text, size, "bytes")
-        for text, size in zip(held, memory.places.values(), strict=True)
-    ]
+    for row, size in memory.places.items():
+        text = f"{bytes_text(size)} of it in {place(row)}"
+        found.append(Evidence("memory.place", text, size, "bytes"))
     is_of_step = Steps.of(profile.provenance) is not None
     for row, size in memory.grown.items():
         amount = (
-            f"{size_text(size)} more in every step" if is_of_step else f"{size_text(size)} more"
+            f"{bytes_text(size)} more in every step" if is_of_step else f"{bytes_text(size)} more"
         )
         text = f"grows: {place(row)} keeps {amount}"
         found.append(Evidence("memory.grown", text, size, "bytes"))
     return tuple(found)
-
-
-def size_text(size: float) -> str:
-    """Return a number of bytes with its unit: ``1.5 GiB``."""
-    return Unit.of_sizes([size]).text(size)

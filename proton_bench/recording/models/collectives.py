@@ -86,7 +86,7 @@ class Groups:
                     }
 
     def forget(self) -> None:
-        """Forget all, in a forked child: it is no rank."""
+        """Forget all, in a forked child, which is not a rank of the job."""
         self._known.clear()
         self._rank = {}
         self._has_joined = self.is_whole = False

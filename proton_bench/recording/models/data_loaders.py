@@ -82,9 +82,10 @@ def watch_loaders(_torch: ModuleType) -> Callable[[], None]:
 
     def watch(module: ModuleType) -> None:
         with contextlib.suppress(AttributeError):  # a torch with other internals
-            undo.append(_watch_reading(module.DataLoader))
-            undo.append(_watch_batches(module._MultiProcessingDataLoaderIter))
-            undo.append(_watch_ends(module._MultiProcessingDataLoaderIter))
+            undo.append(_wrap(module.DataLoader, "__iter__", _begin_reading))
+            workers = module._MultiProcessingDataLoaderIter
+            undo.append(_wrap(workers, "_next_data", _read_batch))
+            undo.append(_wrap(workers, "_shutdown_workers", _shut_down))
 
     waiting = ImportCallback(_MODULE, watch)
 
@@ -96,57 +97,49 @@ def watch_loaders(_torch: ModuleType) -> Callable[[], None]:
     return unwatch
 
 
-def _watch_reading(loaders: Any) -> Callable[[], None]:
-    original = loaders.__iter__
+def _wrap(owner: Any, name: str, around: Callable[[Any, Any], Any]) -> Callable[[], None]:
+    """Have ``around(original, self)`` called in place of a method; return what undoes that."""
+    original = getattr(owner, name)
 
     @functools.wraps(original)
-    def read(self: Any) -> Any:
-        iterator = original(self)
-        with contextlib.suppress(Exception):  # the program's loop must not end because of us
-            _note(self, iterator, sys._getframe(1))
-        return iterator
+    def wrapped(self: Any) -> Any:
+        return around(original, self)
 
-    loaders.__iter__ = read
-    return functools.partial(_put_back, loaders, original)
+    def put_back() -> None:
+        if getattr(owner, name) is wrapped:  # else another tool's
+            setattr(owner, name, original)
 
-
-def _watch_batches(iterators: Any) -> Callable[[], None]:
-    original = iterators._next_data
-
-    @functools.wraps(original)
-    def next_data(self: Any) -> Any:
-        loader, queued = None, 0
-        with contextlib.suppress(Exception):
-            loader = _of_iterator(id(self))
-            early = sum(len(task) == _WITH_DATA for task in self._task_info.values())
-            queued = early + self._data_queue.qsize()
-        batch = original(self)  # raises where there is no further one
-        if loader is not None:
-            loader.queued += queued
-            loader.batches += 1
-        return batch
-
-    iterators._next_data = next_data
-    return functools.partial(_put_back, iterators, original)
+    setattr(owner, name, wrapped)
+    return put_back
 
 
-def _watch_ends(iterators: Any) -> Callable[[], None]:
-    original = iterators._shutdown_workers
-
-    @functools.wraps(original)
-    def shut_down(self: Any) -> Any:
-        with contextlib.suppress(Exception):
-            _end(id(self))
-        return original(self)
-
-    iterators._shutdown_workers = shut_down
-    return functools.partial(_put_back, iterators, original)
+# The program's loop must not end because of us, so what these note is contained.
 
 
-def _put_back(owner: Any, original: Any) -> None:
-    name = original.__name__
-    if getattr(getattr(owner, name), "__wrapped__", None) is original:  # else another tool's
-        setattr(owner, name, original)
+def _begin_reading(original: Any, loader: Any) -> Any:
+    iterator = original(loader)
+    with contextlib.suppress(Exception):
+        _note(loader, iterator, sys._getframe(2))
+    return iterator
+
+
+def _read_batch(original: Any, iterator: Any) -> Any:
+    loader, queued = None, 0
+    with contextlib.suppress(Exception):
+        loader = _of_iterator(id(iterator))
+        early = sum(len(task) == _WITH_DATA for task in iterator._task_info.values())
+        queued = early + iterator._data_queue.qsize()
+    batch = original(iterator)  # raises where there is no further one
+    if loader is not None:
+        loader.queued += queued
+        loader.batches += 1
+    return batch
+
+
+def _shut_down(original: Any, iterator: Any) -> Any:
+    with contextlib.suppress(Exception):
+        _end(id(iterator))
+    return original(iterator)
 
 
 def _note(loader: Any, iterator: Any, frame: FrameType | None) -> None:

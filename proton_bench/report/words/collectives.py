@@ -8,7 +8,7 @@ from proton_bench.analysis.collectives import Operation, operations_of
 from proton_bench.analysis.why.rank_findings import late_texts, slow_texts
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
-from proton_bench.support.units import Unit, count_text, duration_text
+from proton_bench.support.units import bytes_text, count_text, duration_text
 
 _MOST_SHOWN = 3
 
@@ -27,7 +27,7 @@ def collective_lines(profile: Profile) -> Iterator[str]:
 def _line(operation: Operation) -> str:
     text = f"{operation.name}: {count_text(operation.calls, 'call')}"
     if operation.bytes > 0:
-        text += f" of {_size_text(operation.bytes)}"
+        text += f" of {bytes_text(operation.bytes)}"
     if operation.size > 1:
         text += f" among {operation.size} ranks"
     if operation.time_ns > 0:
@@ -35,9 +35,5 @@ def _line(operation: Operation) -> str:
     if operation.compared:
         text += f", of it {duration_text(operation.transfer_ns)} after the last rank came (medians)"
     if (bus := operation.bus_bandwidth) is not None and operation.size > 1:
-        text += f"; bus {_size_text(bus)}/s"
+        text += f"; bus {bytes_text(bus)}/s"
     return text
-
-
-def _size_text(size: float) -> str:
-    return Unit.of_sizes([size]).text(size)

@@ -26,7 +26,14 @@ from proton_bench.report.words.columns import Column
 from proton_bench.report.words.edge import sources_text
 from proton_bench.report.words.header import losses, steps_text
 from proton_bench.support.text import visible
-from proton_bench.support.units import Unit, count_text, duration_text, percent_text, share_text
+from proton_bench.support.units import (
+    Unit,
+    bytes_text,
+    count_text,
+    duration_text,
+    percent_text,
+    share_text,
+)
 
 _MAX_UNIT = 20
 
@@ -449,7 +456,7 @@ def _memory_text(runs: Sequence[Run]) -> str:
     if not peaks:
         return ""
     middle = float(np.median(peaks))
-    return f", {Unit.of_sizes([middle]).text(middle)} of GPU memory at the peak"
+    return f", {bytes_text(middle)} of GPU memory at the peak"
 
 
 def _finite(totals: Array) -> list[float]:

@@ -69,7 +69,7 @@ bool find_offsets(Construct construct, Reader &reader) {
     if (at % sizeof(void *) != 0)
       continue;
     std::string_view text = text_at(object.data(), at);
-    // The number before the capacity is no text.
+    // Not the number before the capacity, which reads as a pointer too.
     if (text.size() == name.size() && reinterpret_cast<uintptr_t>(text.data()) > name.size() &&
         text == name) {
       reader.name = at;

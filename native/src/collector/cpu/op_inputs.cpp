@@ -171,7 +171,7 @@ bool append_one(std::string &text, const InputLayout &layout, const Argument &ar
     append_number(text, static_cast<int64_t>(argument.payload));
   else if (argument.tag == layout.double_tag)
     append_number(text, read<double>(&argument.payload, 0));
-  else // also of what is no number: a text, a device
+  else // also for texts, devices and other arguments without a number
     text += "None";
   return true;
 }

@@ -19,7 +19,7 @@ struct InputLayout {
   uint32_t dtype = 0; ///< in a tensor: its type, 16 bits
   uint32_t elements = 0; ///< in a list: pointers to its first argument and behind its last
   uint32_t tensor_tag = 0, list_tag = 0, int_tag = 0, bool_tag = 0, double_tag = 0;
-  std::map<uint16_t, std::string> dtypes; ///< names of types; those of no name are no tensors
+  std::map<uint16_t, std::string> dtypes; ///< names of types; a tensor of another type is undefined
   uint32_t device = 0; ///< in a tensor: the kind of its device, 8 bits; 0: unknown
   uint8_t meta = 0;    ///< the kind of those without memory: what runs on them does no work
 };

@@ -67,7 +67,7 @@ std::span<const Site> named_part(std::span<const Site> walked) {
 }
 
 /// The path of frames that may not be named for good, below the id of their outer ones. Nothing is
-/// kept of them: nobody owns their code.
+/// kept of them, because no reference keeps their code alive.
 ContextId read_below(std::optional<ContextId> outer, std::span<const Site> walked, EpochId epoch) {
   ContextTree &tree = ContextTree::instance();
   const uint32_t collection = tree.settled_collections();

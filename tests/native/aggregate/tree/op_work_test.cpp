@@ -52,7 +52,7 @@ TEST(work_of_an_operator_with_one_kernel_is_that_of_the_kernel) {
   at.work.publish(at.tree);
   CHECK_EQ(value(at.tree, at.kernel, "flops16"), 50);
   CHECK_EQ(value(at.tree, at.op, "flops16"), -1);
-  at.tree.child(at.op, Name("reduce"), FrameKind::kKernel); // nobody knows which did how much
+  at.tree.child(at.op, Name("reduce"), FrameKind::kKernel); // which of them did how much is unknown
   at.work.publish(at.tree);
   CHECK_EQ(value(at.tree, at.kernel, "flops16"), 0);
   CHECK_EQ(value(at.tree, at.op, "flops16"), 50);
